@@ -2,12 +2,19 @@
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
+from rich.console import Console
 
 import regard
 from app.test_explain import run
 from recording.test_picture import reader_of
 from recording.test_vision_language import saved
+from regard import edits
+from regard.app.model_input import record
+
+# PaliGemma's processor makes an array of a tensor.
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +57,18 @@ def test_a_picture_is_read_with_a_question(llava, tmp_path):
     assert seen.picture.grid == (4, 4)
     assert seen.tokens[0][-4:] == ["What", "is", "this", "?"]
     assert "data:image/png;base64," in page.read_text(encoding="utf-8")
+
+
+def test_an_edit_is_of_the_part_that_is_recorded(tmp_path):
+    """PaliGemma sees in both directions, so that the layers of both its parts are those of an encoder."""
+    saved("paligemma", tmp_path)
+    photo, edit = photo_in(tmp_path), edits.remove(layers=0, heads=0)
+    plain, edited = (
+        record(Console(), str(photo), pair="What", model=str(tmp_path), edit=one).recording
+        for one in (None, edit)
+    )
+    assert torch.equal(plain[0].k, edited[0].k)
+    assert not torch.equal(plain[1].k, edited[1].k)
 
 
 def test_questions_that_are_refused(llava, tmp_path):

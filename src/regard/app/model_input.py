@@ -183,7 +183,9 @@ def _of_picture(
     with busy(console, TEXTS.say("reading.loading", lang, model=model)):
         reader = load_picture_reader(model)
     next_tokens = watching.pop("next_tokens")
-    with busy(console, TEXTS.say("reading.reading", lang)), _edited(reader.model, edit):
+    # Layers are counted in the part that is recorded.
+    part = reader.language_model if isinstance(reader, VisionLanguageReader) else reader.model
+    with busy(console, TEXTS.say("reading.reading", lang)), _edited(part, edit):
         if isinstance(reader, VisionLanguageReader):
             seen = reader.read(image, pair, next_tokens=next_tokens, **watching)
         elif pair is None:

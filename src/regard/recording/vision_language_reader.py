@@ -41,6 +41,11 @@ class VisionLanguageReader:
     processor: Any
     name: str
 
+    @property
+    def language_model(self) -> Any:
+        """The part that reads the text, and with it the patches; this part is recorded."""
+        return self.model.get_decoder()
+
     @torch.no_grad()
     def read(
         self, image: Any, text: str | None = None, *, next_tokens: bool = False, **watching: Any
@@ -62,7 +67,7 @@ class VisionLanguageReader:
         inputs = self.inputs(picture, text)
         found = picture_in_text(self.model.config, inputs, self._shown(picture, inputs))
         self._check_whole(found, inputs)
-        with watch(self.model.get_decoder(), **watching) as seen:
+        with watch(self.language_model, **watching) as seen:
             logits = self.model(**inputs).logits[0]  # (position, vocabulary)
         ids = inputs["input_ids"][0]
         tokens = self._named(ids.tolist())
