@@ -240,6 +240,12 @@ def test_what_cannot_be_read(tmp_path):
         load_picture_reader(tmp_path)
 
 
+def test_a_processor_of_both_is_needed(tmp_path):
+    saved("qwen2_vl", tmp_path)  # its class is not one that transformers knows
+    with pytest.raises(ModelFileError, match="no processor of both"):
+        load_picture_reader(tmp_path)
+
+
 def test_a_grid_of_the_shape_of_the_pixels():
     class Config:
         image_token_id = 9

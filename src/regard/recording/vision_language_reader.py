@@ -204,6 +204,9 @@ def load_vision_language_reader(
     except AttributeError as error:
         # What transformers says of a processor of videos, without the package that it needs.
         raise ImportError("its processor needs the package torchvision") from error
+    if not (hasattr(processor, "image_processor") and hasattr(processor, "tokenizer")):
+        # Without its file, transformers finds a tokenizer or a processor of pictures alone.
+        raise ValueError("no processor of both pictures and text")
     return VisionLanguageReader(model.eval(), processor, name)
 
 
