@@ -90,6 +90,7 @@ NEEDS_FILES = {
     "Reader": "load_reader",
     "load_picture_reader": "load_picture_reader",
     "PictureReader": "load_picture_reader",
+    "VisionLanguageReader": "load_picture_reader",
     "load_speech_model": "load_speech_model",
     "words": "words",
     "transcribe": "transcribe",

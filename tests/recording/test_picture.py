@@ -141,7 +141,7 @@ def test_merged_patches_of_a_picture_that_is_not_square():
     ids = torch.tensor([[1, *[9] * 6, 2]])
     inputs = {"input_ids": ids, "image_grid_thw": torch.tensor([[1, 4, 6]])}
     assert picture_in_text(Qwen, inputs, np.zeros((4, 6))).grid == (2, 3)
-    with pytest.raises(RecordingError, match="square number"):
+    with pytest.raises(RecordingError, match="square patch"):
         picture_in_text(Config, {"input_ids": ids}, np.zeros((4, 6)))
     with pytest.raises(RecordingError, match="must name its image token"):
         picture_in_text(object(), inputs, np.zeros((4, 6)))

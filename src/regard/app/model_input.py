@@ -109,8 +109,12 @@ def record(
     lang: str = "en",
     **watching: Any,
 ) -> RecordedText:
-    """Read a text, or the picture in a file, and record it, showing what takes time."""
+    """Read a text, or the picture in a file, and record it, showing what takes time.
+
+    With a picture, ``pair`` is what a model of pictures and text is asked about it.
+    """
     if is_picture_file(text):
+        watching["next_tokens"] = next_tokens
         return _of_picture(console, Path(text), model, pair, generate, edit, lang, watching)
     if model in (None, BUILT_IN):
         return _by_the_translator(console, text, pair, generate, edit, lang, watching)
@@ -154,16 +158,16 @@ def _of_picture(
     lang: str,
     watching: dict[str, Any],
 ) -> RecordedText:
-    if model in (None, BUILT_IN) or pair is not None or generate:
+    if model in (None, BUILT_IN) or generate:
         raise ArgumentError(
-            "A picture must be read by an encoder of pictures, without a text.",
+            "A picture must be read by a model of pictures, which generates nothing.",
             got="{path}",
-            do="Name an encoder with --model FOLDER, and omit --pair and --generate.",
+            do="Name a model with --model FOLDER, and omit --generate.",
             path=path,
         )
     from PIL import Image, UnidentifiedImageError
 
-    from regard.recording import load_picture_reader
+    from regard.recording import VisionLanguageReader, load_picture_reader
 
     try:
         with Image.open(path) as opened:
@@ -178,8 +182,21 @@ def _of_picture(
         ) from error
     with busy(console, TEXTS.say("reading.loading", lang, model=model)):
         reader = load_picture_reader(model)
-    with busy(console, TEXTS.say("reading.reading", lang)), _edited(reader.model, edit):
-        seen = reader.read(image, **watching)
+    next_tokens = watching.pop("next_tokens")
+    # Layers are counted in the part that is recorded.
+    part = reader.language_model if isinstance(reader, VisionLanguageReader) else reader.model
+    with busy(console, TEXTS.say("reading.reading", lang)), _edited(part, edit):
+        if isinstance(reader, VisionLanguageReader):
+            seen = reader.read(image, pair, next_tokens=next_tokens, **watching)
+        elif pair is None:
+            seen = reader.read(image, **watching)
+        else:
+            raise ArgumentError(
+                "An encoder of pictures must be given a picture alone.",
+                got="{path} and a text",
+                do="Omit the text, or choose a model of pictures and text.",
+                path=path,
+            )
     return RecordedText(path.name, model, seen)
 
 

@@ -12,12 +12,13 @@ from regard.recording.call import Call
 from regard.recording.dense_call import DenseCall
 from regard.recording.memory_estimate import Estimate, estimate
 from regard.recording.picture import Picture
-from regard.recording.picture_reader import PictureReader, load_picture_reader, picture_in_text
+from regard.recording.picture_reader import PictureReader, load_picture_reader
 from regard.recording.reader import Reader, load_reader
 from regard.recording.recording import Recording
 from regard.recording.recording_file import load
 from regard.recording.scored_call import ScoredCall
 from regard.recording.summary_call import SummaryCall
+from regard.recording.vision_language_reader import VisionLanguageReader, picture_in_text
 from regard.recording.watcher import watch
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "Recording",
     "ScoredCall",
     "SummaryCall",
+    "VisionLanguageReader",
     "estimate",
     "load",
     "load_picture_reader",

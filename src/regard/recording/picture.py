@@ -87,6 +87,25 @@ class Picture:
         return divmod(self.tokens.index(position), self.grid[1])
 
 
+def rgb_image(image: Any) -> Any:
+    """A picture in any form that :class:`Picture` takes, as an image of PIL in RGB."""
+    from PIL import Image
+
+    if isinstance(image, Image.Image):
+        return image.convert("RGB")
+    # Picture checks shape and range.
+    return Image.fromarray(Picture(image, grid=(1, 1), tokens=slice(0, 1)).image.numpy())
+
+
+def pixels_shown(pixels: Tensor, processor: Any) -> Tensor:
+    """The pixels ``(3, height, width)`` before the processor normalized them, 0 … 1."""
+    mean, deviation = (
+        torch.tensor(getattr(processor, name, None) or [default] * 3)[:, None, None]
+        for name, default in (("image_mean", 0.0), ("image_std", 1.0))
+    )
+    return (pixels.float() * deviation + mean).clamp(0, 1)
+
+
 def _pixels(image: Any) -> Tensor:
     values = image if isinstance(image, Tensor) else torch.from_numpy(np.array(image))
     values = values.detach().cpu()

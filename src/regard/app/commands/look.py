@@ -36,6 +36,7 @@ LINES = 3
 
 @click.command(epilog=HELP)
 @click.argument("text")
+@click.argument("question", required=False)
 @model_option
 @pair_option
 @click.option(
@@ -91,13 +92,15 @@ def look(**options: Any) -> None:
     """See what every head attends to in TEXT: the clearest heads in the terminal, all heads on a page.
 
     TEXT can be the path of a picture, if --model is an encoder of pictures, or of audio, if it is a Whisper
-    model.
+    model. A model of pictures and text reads the picture with QUESTION; by default it is asked to describe
+    it.
 
     \b
     regard look "The cat sat on the mat."
     regard look "The animal was tired." --model ./bert-base-uncased --open
     regard look "Once upon a time" --model ./gpt2 --generate 40 --figure head.png --layer 5 --head 1
     regard look photo.png --model ./vit-base --layer 11 --head 3 --figure head.png
+    regard look photo.png "What is this?" --model ./llava-1.5-7b-hf --open
     regard look talk.wav --model ./whisper-tiny.en --open
     regard look "it was too tired" --against "it was too wide" --model ./bert-base-uncased
     regard look "it was too tired" --edit "block(span(4, 5), layers=range(0, 3))" --model ./bert-base-uncased
@@ -123,6 +126,7 @@ class LookOptions:
     """What the user asked for, by the names of the options."""
 
     text: str
+    question: str | None
     model: str | None
     pair: str | None
     generate: int
@@ -150,9 +154,24 @@ class LookOptions:
         """Raise for options that contradict each other, and for files that cannot be written."""
         if self.effects and (self.no_page or self.generate):
             raise click.UsageError("--effects needs a page, and a text that is not generated.")
+        if self.question is not None:
+            self._check_question()
         if self.against_layers is not None and self.layers is None:
             raise click.UsageError("--against-layers needs --layers, the layers to compare with them.")
         atomic.check_writable(self.figure, self.gif, self.save, None if self.no_page else self.out)
+
+    def _check_question(self) -> None:
+        from regard.app.model_input import is_picture_file
+
+        if not is_picture_file(self.text):
+            raise click.UsageError("QUESTION needs a picture. Put quotes around a text of several words.")
+        if self.pair is not None:
+            raise click.UsageError("A picture is read with QUESTION or --pair, not with both.")
+
+    @property
+    def second_text(self) -> str | None:
+        """The text that is read with TEXT."""
+        return self.pair if self.question is None else self.question
 
     @property
     def large_page(self) -> bool:
@@ -215,7 +234,7 @@ def _look_at_text(console: Console, asked: LookOptions) -> None:
     from regard.app.model_input import record
 
     text, lang, comparison = read_argument(asked.text), asked.lang, asked.comparison()
-    pair = None if asked.pair is None else read_argument(asked.pair)
+    pair = None if asked.second_text is None else read_argument(asked.second_text)
     reading: dict[str, Any] = {"generate": asked.generate, "values": True, "next_tokens": True}
     layers = recorded_layers(asked.layers, comparison)
     some: dict[str, Any] = {} if layers is None else {"layers": layers}
@@ -251,6 +270,8 @@ def _effects(
     from regard.ablation import ablate
     from regard.app.model_input import measured_text, progress
 
+    if subject.recording.picture is not None:
+        raise ArgumentError("--effects needs a text.", got="a picture", do="Omit --effects, or pass a text.")
     again = measured_text(console, subject.text, model=model, pair=pair, lang=lang)
     with progress(TEXTS.say("ablate.sweeping", lang)) as report:
         metric = metrics.loss if again.has_logits else metrics.cosine

@@ -19,7 +19,7 @@ from regard.errors import ArgumentError, reason
 if TYPE_CHECKING:
     from PIL import Image
 
-    from regard.recording import PictureReader, Recording
+    from regard.recording import PictureReader, Recording, VisionLanguageReader
 
 FORMATS = ("PNG", "JPEG", "WEBP")
 """What is decoded; browsers write all three."""
@@ -34,7 +34,7 @@ class PictureModel:
 
     id: str
     label: str
-    reader: PictureReader
+    reader: PictureReader | VisionLanguageReader
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
