@@ -314,3 +314,16 @@ def test_what_was_expected_next_and_how_likely_the_text_was(browser, tmp_path):
 def test_a_page_without_next_tokens_says_nothing_of_them(sentence):
     assert sentence.page.locator(".next-tokens").is_hidden()
     assert sentence.page.locator("text=by probability").count() == 0
+
+
+def test_a_shaded_token_covers_no_letter_of_the_one_before(sentence):
+    overlaps = sentence.run(
+        """[...document.querySelectorAll('.running .token')].flatMap((token) => {
+        const before = token.previousSibling;
+        if (!before?.matches?.('.token') || before.offsetTop !== token.offsetTop) return [];
+        const letters = document.createRange();
+        letters.selectNodeContents(before);
+        return [letters.getBoundingClientRect().right - token.getBoundingClientRect().left]; })"""
+    )
+    assert overlaps
+    assert max(overlaps) < 0.5
