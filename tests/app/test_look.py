@@ -435,7 +435,7 @@ def test_an_edit_of_the_translator(tmp_path, monkeypatch):
     plain = run("look", "the cat sat on the mat", "--no-page", "--edit", "scale(1.0, layers=0, kind='cross')")
     assert plain.exit_code == 0, plain.output
     assert "No head that read the same tokens attends differently." in plain.output
-    # Nothing follows the last cross-attention, so only its heads change; the table still says of which kind they are.
+    # Nothing follows the last cross-attention, so only its heads change; the table still says their kind.
     edit = "only(span(0, 1), kind='cross', layers=2)"
     kept = run("look", "the cat sat", "--pair", "猫坐着。", "--edit", edit)
     assert kept.exit_code == 0, kept.output
