@@ -316,14 +316,20 @@ def test_a_page_without_next_tokens_says_nothing_of_them(sentence):
     assert sentence.page.locator("text=by probability").count() == 0
 
 
-def test_a_shaded_token_covers_no_letter_of_the_one_before(sentence):
+def test_the_shading_of_joined_tokens_ends_where_the_next_letter_begins(sentence):
     overlaps = sentence.run(
         """[...document.querySelectorAll('.running .token')].flatMap((token) => {
         const before = token.previousSibling;
         if (!before?.matches?.('.token') || before.offsetTop !== token.offsetTop) return [];
-        const letters = document.createRange();
-        letters.selectNodeContents(before);
-        return [letters.getBoundingClientRect().right - token.getBoundingClientRect().left]; })"""
+        const letters = (element) => {
+          const range = document.createRange();
+          range.selectNodeContents(element);
+          return range.getBoundingClientRect();
+        };
+        return [
+          letters(before).right - token.getBoundingClientRect().left,
+          before.getBoundingClientRect().right - letters(token).left,
+        ]; })"""
     )
     assert overlaps
     assert max(overlaps) < 0.5
