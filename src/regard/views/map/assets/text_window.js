@@ -117,8 +117,10 @@ export class TextWindow {
       const kind = keySpecial.has(at) ? "token special" : "token";
       const element = make("span", { class: kind, role: "option", id: `token-${at}`, "data-token": at }, keyTokens[at]);
       this.elements.push(element);
-      if (spaces[at] === "0") element.classList.add("joined");
-      else if (parts.length) parts.push(" ");
+      if (spaces[at] === "0") {
+        element.classList.add("joined");
+        parts.at(-1)?.classList.add("joins");
+      } else if (parts.length) parts.push(" ");
       parts.push(element);
     }
     this.running.replaceChildren(...parts);
