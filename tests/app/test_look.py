@@ -435,8 +435,13 @@ def test_an_edit_of_the_translator(tmp_path, monkeypatch):
     plain = run("look", "the cat sat on the mat", "--no-page", "--edit", "scale(1.0, layers=0, kind='cross')")
     assert plain.exit_code == 0, plain.output
     assert "No head that read the same tokens attends differently." in plain.output
-    kept = run("look", "the cat sat", "--pair", "猫坐着。", "--edit", "remove(kind='cross', layers=0)")
+    # Nothing follows the last cross-attention, so only its heads change; the table still says their kind.
+    edit = "only(span(0, 1), kind='cross', layers=2)"
+    kept = run("look", "the cat sat", "--pair", "猫坐着。", "--edit", edit)
     assert kept.exit_code == 0, kept.output
+    listed = kept.output[kept.output.index("the heads that changed most") :].splitlines()[1:]
+    assert listed[0].split()[:3] == ["kind", "layer", "head"]
+    assert {line.split()[0] for line in listed[1:4]} == {"cross"}
     assert '"difference"' in (tmp_path / "look.html").read_text(encoding="utf-8")
 
 

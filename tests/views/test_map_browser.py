@@ -2,6 +2,7 @@
 
 import re
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -253,9 +254,6 @@ def test_pointing_and_walking_in_a_window(visit, long_text):
     visitor.page.keyboard.press("ArrowRight")
     visitor.until("regard.app.text.line?.token === 1601")
     assert visitor.ask("regard.state.now.query") == 1601
-    for _ in range(2):  # the first window is the last one upwards
-        visitor.page.keyboard.press("PageUp")
-        assert visitor.ask("regard.app.text.from") == 0
     # What attends to a token is a column.
     visitor.page.click("text=Attended to by")
     visitor.until("regard.app.text.line?.direction === 'to'")
@@ -264,6 +262,29 @@ def test_pointing_and_walking_in_a_window(visit, long_text):
     assert violations(visitor.page) == []
     visitor.page.keyboard.press("t")
     assert visitor.page.locator(".map-text").is_hidden()
+
+
+def test_page_up_and_down_skip_no_line_of_a_window(visit, long_text):
+    visitor = visit(viewport={"width": 1200, "height": 800}).open("/map/long#head=1&view=text").settled()
+    visitor.until("regard.app.text.elements?.length === 1500")
+    place = "[regard.app.text.from, regard.app.text.scroller.scrollTop]"
+    visitor.page.keyboard.press("PageDown")  # nothing has the focus yet
+    assert visitor.ask(place)[1] > 0
+    visitor.page.locator(".map-text .token").nth(3).click()
+    visitor.ask("void (regard.app.text.scroller.scrollTop = 0)")
+    seen = []
+    while not seen or (seen[-1] != visitor.ask(place) and len(seen) < 60):
+        seen.append(visitor.ask(place))
+        visitor.page.keyboard.press("PageDown")
+    height = visitor.ask("regard.app.text.scroller.clientHeight")
+    assert {start for start, _ in seen} == {0, 1500, 3000}
+    for (before, top), (after, below) in pairwise(seen):
+        assert 0 < below - top < height if before == after else below == 0
+    for place_before in reversed(seen[:-1]):
+        visitor.page.keyboard.press("PageUp")
+        assert visitor.ask("regard.app.text.from") == place_before[0]
+    visitor.page.keyboard.press("PageUp")
+    assert visitor.ask(place) == [0, 0]
 
 
 def test_what_is_searched_for_is_shown_though_the_pointer_rests_on_the_text(visit, long_text):

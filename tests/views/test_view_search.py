@@ -79,6 +79,22 @@ def test_the_strongest_key(longer):
     assert longer.now("key") is None
 
 
+def test_the_strongest_key_of_lines_is_among_the_lines(page):
+    # A head and a query that attend most to a special token, which is a sink and has no line.
+    special = {at for at, is_special in enumerate(page.run("regard.state.call.keySpecial")) if is_special}
+    tried = [(head, row) for head in range(2) for row in range(1, len(page.shown.weights(0, head)))]
+    head, row = next(at for at in tried if int(page.shown.weights(0, at[0])[at[1]].argmax()) in special)
+    weights = page.shown.weights(0, head)[row]
+    page.set(view="lines", call=0, head=head, heads=[head], query=row, key=None, least="best")
+    page.page.keyboard.press("s")
+    resting = page.run("[...regard.app.view.restingColumns(regard.state.now.head)]")
+    assert special <= {*resting}
+    assert page.now("key") == max({*range(len(weights))} - {*resting}, key=lambda key: weights[key])
+    page.set(key=None, least="0.01")
+    page.page.keyboard.press("s")
+    assert page.now("key") == int(weights.argmax())
+
+
 def test_the_minimap_moves_a_long_matrix(longer):
     longer.set(view="matrix", zoom=[0, 0, 8])
     box = longer.page.locator(".minimap").bounding_box()
@@ -130,6 +146,17 @@ def test_words_explain_themselves_to_pointer_and_keyboard(page):
     page.page.keyboard.press("Escape")
     assert page.page.locator(".explanation").is_hidden()
     assert page.now("query") == 1  # the first Escape closed the explanation alone
+
+
+def test_no_explanation_of_a_word_that_is_gone(page):
+    call = next(at for at, trace in enumerate(page.shown.traces) if (trace["weights"][0] == 0).any())
+    page.set(view="matrix", call=call, head=0)
+    row, column = np.argwhere(page.shown.weights(call, 0) == 0)[0]
+    page.point(int(row), int(column))
+    box = page.page.locator(".readout .term", has_text="masked").bounding_box()
+    page.page.mouse.move(box["x"] + 4, box["y"] + 4)  # off the matrix, so the readout is cleared
+    assert page.page.locator(".readout .term", has_text="masked").count() == 0
+    assert page.page.locator(".explanation").is_hidden()
 
 
 def test_the_keyboard_stays_where_a_head_was_opened(page):

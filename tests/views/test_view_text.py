@@ -314,3 +314,22 @@ def test_what_was_expected_next_and_how_likely_the_text_was(browser, tmp_path):
 def test_a_page_without_next_tokens_says_nothing_of_them(sentence):
     assert sentence.page.locator(".next-tokens").is_hidden()
     assert sentence.page.locator("text=by probability").count() == 0
+
+
+def test_the_shading_of_joined_tokens_ends_where_the_next_letter_begins(sentence):
+    overlaps = sentence.run(
+        """[...document.querySelectorAll('.running .token')].flatMap((token) => {
+        const before = token.previousSibling;
+        if (!before?.matches?.('.token') || before.offsetTop !== token.offsetTop) return [];
+        const letters = (element) => {
+          const range = document.createRange();
+          range.selectNodeContents(element);
+          return range.getBoundingClientRect();
+        };
+        return [
+          letters(before).right - token.getBoundingClientRect().left,
+          before.getBoundingClientRect().right - letters(token).left,
+        ]; })"""
+    )
+    assert overlaps
+    assert max(overlaps) < 0.5

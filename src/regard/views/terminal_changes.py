@@ -45,7 +45,7 @@ def show_changes(
         console.print(Text(TEXTS.say("changes.none", lang), "yellow"))
         return
     console.print(Text.assemble((TEXTS.say("changes.title", lang), "bold cyan")))
-    columns = ["kind"] if len({row["kind"] for row in rows}) > 1 else []
+    columns = ["kind"] if len({call.kind for call in recording.calls}) > 1 else []
     columns += ["layer", "head"]
     columns += ["other_layer"] if any(row["layer"] != row["other_layer"] for row in rows) else []
     grid = Grid(box=None, padding=(0, GAP, 0, 0), pad_edge=False)

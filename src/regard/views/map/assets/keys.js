@@ -7,6 +7,7 @@ import { say } from "/assets/page/languages.js";
 import { explainedQuantity, nextQuantity, quantityKey } from "/assets/page/quantities.js";
 
 const MOVES = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+const SCREENS = { PageUp: -1, PageDown: 1 };
 const TYPED_IN = "input, select, textarea";
 
 export function listenForMapKeys(app) {
@@ -34,6 +35,7 @@ function actionOf({ key, shiftKey }, app) {
   if (key === "+" || key === "=") return () => view.zoomBy(2);
   if (key === "-") return () => view.zoomBy(0.5);
   if (key === "0") return () => state.set({ zoom: null });
+  if (key in SCREENS && state.now.view === "text") return () => app.text.scrollScreen(SCREENS[key]);
   if (key === "t") return () => state.set({ view: state.now.view === "text" ? "map" : "text" });
   if (key === "/") return () => app.search.input.focus();
   if (key === "w" && app.recording.what.length > 1)

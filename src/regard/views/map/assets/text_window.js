@@ -13,6 +13,7 @@ const MOST_LISTED = 8;
 const MOST_KEPT = 24; // lines of numbers
 const AFTER_POINTING = 40; // milliseconds of rest until a line is fetched
 const DECADES = 2;
+const SCREEN = 0.9; // of the height in sight, so that the last line is seen again
 
 export class TextWindow {
   constructor(app) {
@@ -42,12 +43,13 @@ export class TextWindow {
         keydown: (event) => this.walk(event),
       },
     });
+    this.scroller = make("div", { class: "scroll" }, make("div", { class: "book middling" }, this.running));
     this.root = make(
       "section",
       { class: "view text map-text", "aria-label": say("map.text"), hidden: true },
       make("div", { class: "view-bar text-bar" }, this.before, this.place, this.after, this.ways),
       make("div", { class: "text-said" }, this.caption, this.listed),
-      make("div", { class: "scroll" }, make("div", { class: "book middling" }, this.running)),
+      this.scroller,
     );
   }
 
@@ -115,7 +117,10 @@ export class TextWindow {
       const kind = keySpecial.has(at) ? "token special" : "token";
       const element = make("span", { class: kind, role: "option", id: `token-${at}`, "data-token": at }, keyTokens[at]);
       this.elements.push(element);
-      if (parts.length && spaces[at] !== "0") parts.push(" ");
+      if (spaces[at] === "0") {
+        element.classList.add("joined");
+        parts.at(-1)?.classList.add("joins");
+      } else if (parts.length) parts.push(" ");
       parts.push(element);
     }
     this.running.replaceChildren(...parts);
@@ -125,7 +130,17 @@ export class TextWindow {
   turn(by) {
     this.open(this.from + by * TEXT_WINDOW);
     this.buildBar();
-    this.running.parentElement.parentElement.scrollTop = 0;
+    this.scroller.scrollTop = 0;
+  }
+
+  /** A screen up or down. Beyond the first and the last line the window is turned, so that no line is skipped. */
+  scrollScreen(by) {
+    const { scroller } = this;
+    const was = scroller.scrollTop;
+    scroller.scrollTop += by * SCREEN * scroller.clientHeight;
+    if (scroller.scrollTop !== was || (by < 0 ? this.before : this.after).disabled) return;
+    this.turn(by);
+    if (by < 0) scroller.scrollTop = scroller.scrollHeight;
   }
 
   /** Brings a token into sight, in its window. */
@@ -158,12 +173,10 @@ export class TextWindow {
   walk(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
     const steps = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity };
-    if (event.key === "PageUp" || event.key === "PageDown") this.turn(event.key === "PageUp" ? -1 : 1);
-    else if (event.key in steps) {
-      const last = this.app.keyTokens.length - 1;
-      const next = (this.pinned ?? this.from - 1) + steps[event.key];
-      this.app.state.set(this.pinsOf(Math.max(this.direction === "from" ? this.offset : 0, Math.min(last, next))));
-    } else return;
+    if (!(event.key in steps)) return;
+    const last = this.app.keyTokens.length - 1;
+    const next = (this.pinned ?? this.from - 1) + steps[event.key];
+    this.app.state.set(this.pinsOf(Math.max(this.direction === "from" ? this.offset : 0, Math.min(last, next))));
     event.preventDefault();
     event.stopPropagation();
   }

@@ -9,6 +9,7 @@ const GAP = 8;
 const shown = { box: null, for: null };
 
 function openBox(element, text) {
+  if (!element.isConnected) return; // the readout changes while the pointer goes to it
   shown.box ??= make("div", { class: "explanation", role: "tooltip", id: "explanation" });
   if (!shown.box.isConnected) document.body.append(shown.box);
   shown.for = element;

@@ -236,17 +236,19 @@ export class LinesView {
     return this.resting.get(head);
   }
 
-  /** The weights of a row as they are shown. */
+  /** The weights of a row as they are shown: sinks have none where their lines are left out. */
   shownRow(row) {
-    return this.shown.length ? this.meanRow(row) : null;
+    const quiet = this.app.state.now.least === "best";
+    return this.shown.length ? this.meanRow(row, quiet) : null;
   }
 
-  meanRow(row = this.active.row) {
+  meanRow(row = this.active.row, quiet = false) {
     const mean = new Float32Array(this.look.columns.count);
     if (row < 0) return mean;
     for (const head of this.shown) {
+      const resting = quiet ? this.restingColumns(head) : null;
       this.look.row(head, row).forEach((weight, column) => {
-        if (!Number.isNaN(weight)) mean[column] += weight / this.shown.length;
+        if (!Number.isNaN(weight) && !resting?.has(column)) mean[column] += weight / this.shown.length;
       });
     }
     return mean;

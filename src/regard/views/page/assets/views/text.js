@@ -238,7 +238,10 @@ export class TextView {
     });
     const parts = [];
     block.elements.forEach((element, unit) => {
-      if (spaces[units.first[unit]] && parts.length) parts.push(" ");
+      if (!spaces[units.first[unit]]) {
+        element.classList.add("joined");
+        parts.at(-1)?.classList.add("joins");
+      } else if (parts.length) parts.push(" ");
       parts.push(element);
       if (/⏎$/.test(names[unit])) parts.push(make("br", { role: "presentation" }));
     });
