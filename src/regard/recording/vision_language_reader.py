@@ -58,7 +58,7 @@ class VisionLanguageReader:
         Args:
             image: an image of PIL, or numbers as in :class:`regard.Picture`.
             text: what is asked about the picture, put into the model's chat template if it has one; a text
-                that contains the image token is read as it is. Omit it for a short request to describe
+                that contains the image token is read unchanged. Omit it for a short request to describe
                 the picture.
             next_tokens: keep the likeliest next tokens of each position: ``seen.next_tokens``.
             watching: options of :func:`regard.watch`.

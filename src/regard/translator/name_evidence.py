@@ -6,7 +6,7 @@ model is exported), and whether it is capitalized inside a sentence, where ordin
 
     evidence = word + before + after + the one after that + INSIDE or START
 
-A word in capitals is treated like a name if Chinese keeps it as it is: *AI*, but not *TV*, which is 电视.
+A word in capitals is treated like a name if Chinese keeps it unchanged: *AI*, but not *TV*, which is 电视.
 """
 
 from __future__ import annotations
