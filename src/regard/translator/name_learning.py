@@ -57,7 +57,7 @@ LIKE_A_NAME = -1.7
 """The least log odds of a word that is not a name in the dictionary."""
 
 OFTEN, LEARNED = 2, 10
-"""A word, or a name of the dictionary, capitalized inside at least this many sentences is left to the model."""
+"""Words, and names of the dictionary, that at least this many sentences capitalize are left to the model."""
 
 NEVER = -9.0
 LONGEST = 4
