@@ -36,6 +36,9 @@ NAME = "translator_methods"
 LAYERS = {"encoder_layers": 2, "decoder_layers": 1}
 """Fewer than in the built-in model, so that a small budget shows more sentences to the model."""
 
+BASE = {**LAYERS, "english_tokens": 19_000, "written_pairs": False, "recombined": 0.8, "entries": 0.5}
+"""What every training here has, where the built-in recipe may differ."""
+
 CHECKPOINTS, AVERAGED = 5, 2
 """Checkpoints of a training, and how many of the last ones are averaged."""
 
@@ -55,7 +58,8 @@ class Method:
 
 OWN_PIECES = {"pretrained": "", "english_tokens": 4000}
 METHODS = (
-    Method("base", "everything that the built-in recipe does", {}),
+    Method("base", "dictionary, recombined pairs, trained encoder", {}),
+    Method("written-pairs", "with the sentence pairs that come with regard", {"written_pairs": True}),
     Method("no-entries", "no dictionary entries", {"entries": 0.0}),
     Method("no-recombined", "no recombined pairs", {"recombined": 0.0}),
     Method("sentences", "neither entries nor recombined pairs", {"entries": 0.0, "recombined": 0.0}),
@@ -82,7 +86,7 @@ def recipe_of(method: Method, steps: int, tokens: int) -> Recipe:
         "checkpoint_every": max(1, steps // CHECKPOINTS),
         "averaged": AVERAGED,
     }
-    return replace(base, **{**LAYERS, **budget, **method.changes})
+    return replace(base, **{**BASE, **budget, **method.changes})
 
 
 def measured(run: TrainingRun) -> dict[str, Any]:

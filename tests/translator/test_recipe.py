@@ -25,6 +25,7 @@ def test_a_recipe_survives_its_file(tmp_path, tiny):
         ('{"dropout": 1.0}', "Got dropout = 1.0"),
         ('{"clip": -1}', "Got clip = -1"),
         ('{"clip": true}', "Got clip = True"),
+        ('{"written_pairs": 1}', "written_pairs must be true or false"),
         ('{"norm": "middle"}', "norm must be one of"),
         ('{"positions": "x"}', "positions must be one of"),
         ('{"norm": []}', "norm must be one of"),

@@ -16,6 +16,7 @@ from regard.translator.recipe import Recipe
 from regard.translator.sentence_pairs import CorpusSplit, HeldOut, Pair, read_pairs, split
 from regard.translator.training import TrainingProgress, train
 from regard.translator.training_folder import TrainingRun, recipe_of
+from regard.translator.training_split import written_pairs
 from regard.translator.translate_text import Translator, load_translator
 from regard.translator.vocabulary import ChineseCharacters, EnglishTokens, Vocabularies
 from regard.translator.watched_translation import WatchedTranslation, look
@@ -56,6 +57,7 @@ __all__ = [
     "split",
     "train",
     "translate",
+    "written_pairs",
 ]
 
 __getattr__ = _renamed_names(

@@ -33,7 +33,7 @@ It is made to be inspected: its attention is what regard shows.
 [www.manythings.org/anki](https://www.manythings.org/anki/) (`cmn.txt`), licence CC BY 2.0 FR; the
 attribution of every pair is on its line of that file. The sentences are not part of this package.
 Traditional script was folded to simplified.
-{_dictionary(scores)}{_trained_encoder(recipe)}
+{_written(scores)}{_dictionary(scores)}{_trained_encoder(recipe)}
 ## Training
 
 `{_command(recipe, scores)}`: {scores["steps"]:,} steps in {scores["minutes"]:.0f} minutes
@@ -59,9 +59,13 @@ chosen on these pairs.
 
 ## Not for
 
-Real translation. It has seen thirty thousand short sentences: numbers, long or formal texts and rare
-words go wrong, and it falls back on common sentences.{_names(scores)}
+Real translation. It has seen {_thousands(scores)} thousand short sentences: numbers, long or formal texts and
+rare words go wrong, and it falls back on common sentences.{_names(scores)}
 """
+
+
+def _thousands(scores: dict[str, Any]) -> int:
+    return round((int(scores["training_pairs"]) + int(scores.get("written_pairs", 0))) / 1000)
 
 
 def _sizes(recipe: Recipe) -> str:
@@ -79,6 +83,18 @@ def _sizes(recipe: Recipe) -> str:
 
 def _bits(recipe: Recipe) -> str:
     return "8 bits, embeddings of English in 4" if recipe.pretrained else "8 bits"
+
+
+def _written(scores: dict[str, Any]) -> str:
+    count = scores.get("written_pairs")
+    if not count:
+        return ""
+    return f"""
+{count:,} sentence pairs written for this project (`written_pairs.tsv` in this package): one for each common
+English word that the sentences of Tatoeba hardly have, and some about each of a hundred subjects of
+everyday life. Whoever wrote them had seen neither the sentences below nor any translation of this model, and
+no pair was added for a mistake of it. Pairs too similar to sentences that measure the model were removed.
+"""
 
 
 def _dictionary(scores: dict[str, Any]) -> str:

@@ -23,9 +23,10 @@ from regard.translator.measured_model import measure
 from regard.translator.name_learning import learn_name_evidence
 from regard.translator.recipe import Recipe
 from regard.translator.sentence_batches import encode_pairs
-from regard.translator.sentence_pairs import CorpusSplit, Pair, split
+from regard.translator.sentence_pairs import CorpusSplit, Pair
 from regard.translator.training_checkpoint import expected_snapshots, load_position
 from regard.translator.training_folder import TrainingRun, locked_folder
+from regard.translator.training_split import split_by
 from regard.translator.translate_text import (
     LENGTH_PENALTY,
     NUM_BEAMS,
@@ -74,7 +75,8 @@ def _export(run: TrainingRun, num_beams: int, length_penalty: float) -> dict[str
     write_text(folder / ALIGNMENT, best.to_json())
     scores: dict[str, Any] = {
         "held_out_sentences": len(run.corpus.held_out),
-        "training_pairs": len(run.corpus.training),
+        "training_pairs": len(run.corpus.training) - run.corpus.further,
+        "written_pairs": run.corpus.further,
         "dictionary_words": len(run.lexicon.taught) if run.lexicon else 0,
         "parameters": count_parameters(translator.model),
         "steps": position.step,
@@ -109,7 +111,7 @@ def evaluate_model(
     folder = Path(folder)
     translator = load_translator(folder)
     recipe = Recipe.from_json(read_text(folder / RECIPE))
-    corpus = split(pairs, held_out=recipe.held_out, validation=recipe.validation, seed=recipe.seed)
+    corpus = split_by(recipe, pairs)
     vocabularies = _with_words(translator.vocabularies, corpus, dictionary)
     vocabularies = _with_evidence(vocabularies, corpus, recipe, dictionary)
     write_vocabularies(folder, vocabularies)

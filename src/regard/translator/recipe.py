@@ -70,6 +70,8 @@ class Recipe:
     )
     consistent_from: float = 0.0  # the share of steps after which it is added: it doubles the cost of a step
 
+    written_pairs: bool = False  # also train on the sentence pairs that come with regard
+
     # With a dictionary, as shares of the number of sentence pairs: drawn anew for every epoch.
     recombined: float = 0.5  # pairs with a word replaced on both sides
     entries: float = 0.4  # single words and phrases
@@ -110,6 +112,8 @@ class Recipe:
                 )
             elif kind is float:
                 self._check_number(field.name, value)
+            elif kind is bool:
+                self._check_flag(field.name, value)
         check_choice("precision", self.precision, PRECISIONS)
         check_choice("norm", self.norm, tuple(NORMS))
         check_choice("pretrained", self.pretrained, ("", *TRAINED_ENCODERS))
@@ -172,6 +176,16 @@ class Recipe:
         object.__setattr__(
             self, name, check_number(name, value, 0, LARGEST, example=0.1)
         )  # 0 and 0.0 in a file are one recipe
+
+    def _check_flag(self, name: str, value: object) -> None:
+        if not isinstance(value, bool):
+            raise ArgumentError(
+                "{name} must be true or false.",
+                got="{name} = {value!r}",
+                do="Pass one of them.",
+                name=name,
+                value=value,
+            )
 
     def to_json(self) -> str:
         """The recipe as text."""

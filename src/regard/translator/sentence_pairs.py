@@ -55,6 +55,7 @@ class CorpusSplit:
     training: tuple[Pair, ...]
     held_out: tuple[HeldOut, ...]
     validation: tuple[HeldOut, ...] = ()
+    further: int = 0  # how many of the training pairs are not from the file
 
 
 def read_pairs(path: str | Path) -> list[Pair]:
@@ -90,13 +91,20 @@ def read_pairs(path: str | Path) -> list[Pair]:
     return _folded(pairs)
 
 
-def split(pairs: Iterable[Pair], *, held_out: int = 1000, validation: int = 0, seed: int = 0) -> CorpusSplit:
+def split(
+    pairs: Iterable[Pair],
+    *,
+    held_out: int = 1000,
+    validation: int = 0,
+    seed: int = 0,
+    further: Iterable[Pair] = (),
+) -> CorpusSplit:
     """Keep ``held_out`` and ``validation`` English sentences out of training, chosen only by ``seed``.
 
     Choices are made by the validation sentences; the held-out ones are for the scores at the end.
 
     Sentences are drawn by a hash of their text, so the order of the file does not matter. Case and
-    spaces are ignored.
+    spaces are ignored. The ``further`` pairs are trained on only, except those whose English is kept out.
 
     >>> pairs = [Pair("Hi.", "嗨。"), Pair("hi.", "你好。"), Pair("Who?", "谁？"), Pair("Run.", "跑。")]
     >>> corpus = split(pairs, held_out=1, seed=4)
@@ -119,10 +127,13 @@ def split(pairs: Iterable[Pair], *, held_out: int = 1000, validation: int = 0, s
         )
     drawn = sorted(groups, key=lambda sentence: _lot(sentence, seed))[: held_out + validation]
     kept_out = set(drawn)
+    training = {pair for sentence, group in groups.items() if sentence not in kept_out for pair in group}
+    added = {pair for pair in further if sentence_key(pair.english) not in kept_out} - training
     return CorpusSplit(
-        training=tuple(sorted(p for s, group in groups.items() if s not in kept_out for p in group)),
+        training=tuple(sorted(training | added)),
         held_out=tuple(_held_out(groups[sentence]) for sentence in sorted(drawn[:held_out])),
         validation=tuple(_held_out(groups[sentence]) for sentence in sorted(drawn[held_out:])),
+        further=len(added),
     )
 
 

@@ -28,8 +28,9 @@ from regard.translator.lexicon import Lexicon, common_words, learn_lexicon, taug
 from regard.translator.names import TAUGHT
 from regard.translator.pretrained_encoder import choose_pieces, read_package
 from regard.translator.recipe import Recipe
-from regard.translator.sentence_pairs import CorpusSplit, Pair, split
+from regard.translator.sentence_pairs import CorpusSplit, Pair
 from regard.translator.sentence_pairs import digest as digest_of_pairs
+from regard.translator.training_split import further_pairs, split_by
 from regard.translator.translate_text import CHINESE, ENGLISH, read_vocabularies, write_vocabularies
 from regard.translator.vocabulary import ChineseCharacters, EnglishTokens, Vocabularies
 from regard.translator.word_similarity import installed_similarity
@@ -95,7 +96,8 @@ def begin_run(
 ) -> None:
     """Create the folder of a run, or check that it belongs to this run. Overwrites nothing."""
     path = folder / RUN
-    wanted = {"recipe": asdict(recipe), "data": digest_of_pairs(pairs), "processes": processes}
+    data = digest_of_pairs([*pairs, *further_pairs(recipe)])
+    wanted = {"recipe": asdict(recipe), "data": data, "processes": processes}
     wanted["dictionary"] = None if dictionary is None else digest_of_dictionary(dictionary)
     if path.exists():
         if not resume:
@@ -107,7 +109,7 @@ def begin_run(
             )
         _check_same(_read(path), wanted)
         return
-    corpus = _split(pairs, recipe)
+    corpus = split_by(recipe, pairs)
     write_vocabularies(folder, _learn(corpus, recipe, _lexicon(dictionary, corpus)))
     files = {name: digest((folder / name).read_bytes()) for name in (ENGLISH, CHINESE)}
     # Written last: if it exists, everything else does.
@@ -118,7 +120,7 @@ def open_run(
     folder: Path, pairs: Sequence[Pair], recipe: Recipe, dictionary: Sequence[DictionaryEntry] | None = None
 ) -> TrainingRun:
     """The run that ``begin_run`` created or checked."""
-    corpus = _split(pairs, recipe)
+    corpus = split_by(recipe, pairs)
     for name, written in _read(folder / RUN)["files"].items():
         if digest(read_text(folder / name).encode()) != written:
             raise ModelFileError(
@@ -144,10 +146,6 @@ def _known_words(corpus: CorpusSplit, recipe: Recipe, lexicon: Lexicon | None) -
         return taught
     close = installed_similarity().close_to(taught)
     return taught | {word for word in close if word.isalpha() and len(word) > 2}  # neither pieces nor numbers
-
-
-def _split(pairs: Sequence[Pair], recipe: Recipe) -> CorpusSplit:
-    return split(pairs, held_out=recipe.held_out, validation=recipe.validation, seed=recipe.seed)
 
 
 def _lexicon(dictionary: Sequence[DictionaryEntry] | None, corpus: CorpusSplit) -> Lexicon | None:
