@@ -11,12 +11,14 @@ does not: a text without it is shorter, and often more probable.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from regard.errors import ModelFileError
@@ -25,12 +27,15 @@ from regard.translator.sentence_batches import EncodedPair
 from regard.translator.vocabulary import PADDING, SPECIALS
 
 FILE = "translation_table.safetensors"
-FORMAT = "regard translation table 1"
+FORMAT, OLDER = "regard translation table 2", "regard translation table 1"
 ROUNDS = 5
 """Rounds of expectation maximisation."""
 
 LEAST = 0.005
 """Smaller probabilities are not stored."""
+
+LEVELS = 255
+"""A probability from LEAST to 1 is stored as one of this many steps of its logarithm, each of 2 %."""
 
 FLOOR = 1e-5
 """The probability of a piece that no character of a translation explains."""
@@ -92,9 +97,9 @@ class TranslationTable:
     def write(self, folder: Path) -> None:
         """Write the table into the folder of a model."""
         tensors = {
-            "starts": self.starts.to(torch.int32),
-            "characters": self.characters.to(torch.int32 if self.characters.max() > 32767 else torch.int16),
-            "chances": self.chances.half(),
+            "counts": _small(self.starts.diff()),
+            "characters": _small(self.characters),
+            "steps": (self.chances.log() / math.log(LEAST) * LEVELS).round().clamp(0, LEVELS).to(torch.uint8),
         }
         write_tensors(folder / FILE, tensors, {"format": FORMAT})
 
@@ -104,6 +109,8 @@ class TranslationTable:
         if not (folder / FILE).exists():
             return None
         stored, facts = read_tensors(folder / FILE, do="Copy or export it again.")
+        if facts.get("format") == OLDER:
+            return cls(stored["starts"].long(), stored["characters"].long(), stored["chances"].float())
         if facts.get("format") != FORMAT:
             raise ModelFileError(
                 "A translation table must have the format {FORMAT!r}.",
@@ -113,7 +120,14 @@ class TranslationTable:
                 format=facts.get("format"),
                 path=folder / FILE,
             )
-        return cls(stored["starts"].long(), stored["characters"].long(), stored["chances"].float())
+        starts = F.pad(stored["counts"].long().cumsum(0), (1, 0))
+        chances = (stored["steps"].float() / LEVELS * math.log(LEAST)).exp()
+        return cls(starts, stored["characters"].long(), chances)
+
+
+def _small(numbers: Tensor) -> Tensor:
+    """Integers in two bytes each, if they fit."""
+    return numbers.to(torch.int32 if numbers.max() > 32767 else torch.int16)
 
 
 @dataclass(frozen=True, eq=False)
