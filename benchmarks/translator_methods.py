@@ -36,7 +36,14 @@ NAME = "translator_methods"
 LAYERS = {"encoder_layers": 2, "decoder_layers": 1}
 """Fewer than in the built-in model, so that a small budget shows more sentences to the model."""
 
-BASE = {**LAYERS, "english_tokens": 19_000, "written_pairs": False, "recombined": 0.8, "entries": 0.5}
+BASE = {
+    **LAYERS,
+    "english_tokens": 19_000,
+    "dropout": 0.25,
+    "written_pairs": False,
+    "recombined": 0.8,
+    "entries": 0.5,
+}
 """What every training here has, where the built-in recipe may differ."""
 
 CHECKPOINTS, AVERAGED = 5, 2

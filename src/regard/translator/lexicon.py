@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from regard.errors import DataError
 from regard.translator.dictionary import DictionaryEntry, Gloss
@@ -153,7 +154,20 @@ def zipf(word: str, language: str) -> float:
     _need("wordfreq")
     from wordfreq import zipf_frequency
 
+    if language == "zh":
+        silent_jieba()  # which wordfreq cuts Chinese with
+
     return float(zipf_frequency(word, language))
+
+
+@cache
+def silent_jieba() -> Any:
+    """The module that cuts Chinese into words, without its reports on what it loads."""
+    _need("jieba")
+    import jieba
+
+    jieba.setLogLevel(60)
+    return jieba
 
 
 def _rank(entry: DictionaryEntry, gloss: Gloss, seen: float) -> float:

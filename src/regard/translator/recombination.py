@@ -20,6 +20,7 @@ from regard.translator.lexicon import (
     WordPair,
     lemmas,
     plural,
+    silent_jieba,
     untaught_weight,
     verb_forms,
 )
@@ -247,7 +248,4 @@ def _form(word: WordPair, typed: str, lemma: str) -> int | None:
 
 def _cut(chinese: str) -> list[tuple[int, str]]:
     """The words of a Chinese sentence, with where they begin."""
-    import jieba
-
-    jieba.setLogLevel(60)
-    return [(first, word) for word, first, _ in jieba.tokenize(chinese, HMM=False)]
+    return [(first, word) for word, first, _ in silent_jieba().tokenize(chinese, HMM=False)]

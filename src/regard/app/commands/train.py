@@ -168,16 +168,21 @@ class _Bar(AbstractContextManager["Listener"]):
         self.progress = Progress(texts[0], BarColumn(), *texts[1:], console=console)
         self.held_out: float | None = None
         self.task = self.progress.add_task(TEXTS.say("train.begun", lang), total=steps, says="")
+        # Learning the words takes a minute; the spinner leaves no trace.
+        self.preparing = console.status(TEXTS.say("train.preparing", lang))
 
     def __enter__(self) -> Listener:
+        self.preparing.start()
         return self._show
 
     def __exit__(self, *_: object) -> None:
+        self.preparing.stop()
         if self.progress.live.is_started:
             self.progress.stop()
 
     def _show(self, report: TrainingProgress) -> None:
-        # Not before the first step, so that an early error is the only output; starting twice is harmless.
+        # Not before the first step, so that an early error is the only output; repeating this is harmless.
+        self.preparing.stop()
         self.progress.start()
         says = self._words(report)
         self.progress.update(self.task, completed=report.step, says=says)
