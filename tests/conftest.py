@@ -84,9 +84,9 @@ def always_tiled(monkeypatch):
 
     plan = import_module("regard.kernels.planner")
     monkeypatch.setattr(plan, "MAX_MASKED_PAIRS", 0)
-    plan._kept_plan.cache_clear()
+    plan._cached_plan.cache_clear()
     yield
-    plan._kept_plan.cache_clear()
+    plan._cached_plan.cache_clear()
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ from regard.checks import (
     check_probability,
     is_index,
     is_integer,
+    is_number,
 )
 from regard.errors import ArgumentError
 
@@ -27,6 +28,16 @@ def test_what_is_not_an_integer(given):
     assert not is_index(given, 5)
     with pytest.raises(ArgumentError, match=r"heads must be a whole number, 1 or more. Got heads = "):
         check_integer("heads", given)
+
+
+@pytest.mark.parametrize("given", [True, "2", None, [2.0], math.nan, math.inf, 2j], ids=repr)
+def test_what_is_not_a_number(given):
+    assert not is_number(given)
+
+
+@pytest.mark.parametrize("given", [2, 2.0, np.int64(2), np.float32(2), torch.tensor(2.0)], ids=repr)
+def test_what_is_a_number(given):
+    assert is_number(given)
 
 
 @pytest.mark.parametrize("given", [2, np.int64(2), np.uint8(2)], ids=repr)

@@ -42,6 +42,16 @@ def is_index(given: object, count: int) -> TypeGuard[int]:
     return is_integer(given, 0, count - 1)
 
 
+def is_number(given: object, least: float = -math.inf, most: float = math.inf) -> bool:
+    """Whether this is a finite number from ``least`` to ``most``.
+
+    >>> is_number(0.5, 0, 1), is_number(math.nan), is_number(True), is_number("1")
+    (True, False, False, False)
+    """
+    number = _float(given)
+    return least <= number <= most and math.isfinite(number)
+
+
 def check_integer(
     name: str, given: Any, *, least: int = 1, most: int | None = None, example: int | None = None
 ) -> int:
@@ -106,9 +116,8 @@ def check_number(
     Traceback (most recent call last):
     regard.errors.ArgumentError: residual must be a number from 0 to 1. Got residual = 2. Try 0.5.
     """
-    number = _float(given)
-    if least <= number <= most and math.isfinite(number):
-        return number
+    if is_number(given, least, most):
+        return float(given)
     raise ArgumentError(
         "{name} must be a finite number, {least:g} or more."
         if most == math.inf

@@ -10,7 +10,6 @@ A metric is one of these, or any function of the model's output that gives a num
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from regard.checks import is_integer, is_number
 from regard.errors import ArgumentError, DtypeError, Phrase, ShapeError
 from regard.model_outcome import IGNORED, ModelInputs, Outcome, hidden_of, logits_of, needed_logits
 
@@ -120,7 +120,8 @@ class AtPosition(Metric):
     """The tokens as the user wrote them."""
 
     def _called(self, name: str) -> str:
-        return f"{name}({', '.join(map(repr, self.texts or self.tokens))})"
+        shown = (text if isinstance(text, str) else token for text, token in zip(self.texts, self.tokens))
+        return f"{name}({', '.join(map(repr, shown if self.texts else self.tokens))})"
 
     @abstractmethod
     def read(self, logits: Tensor) -> Tensor:
@@ -264,14 +265,14 @@ def difference(token: Token, other: Token, *, position: int = -1, tokenizer: Any
 
 
 def _position(given: object) -> int:
-    if isinstance(given, bool) or not isinstance(given, int):
+    if not is_integer(given):
         raise ArgumentError(
             "position must be a whole number.",
             got="position = {given!r}",
             do="−1 is the last one.",
             given=given,
         )
-    return given
+    return int(given)
 
 
 def token_id(token: Token, tokenizer: Any = None) -> int:
@@ -298,14 +299,14 @@ def token_id(token: Token, tokenizer: Any = None) -> int:
                 pieces=" + ".join(map(repr, tokenizer.convert_ids_to_tokens(list(ids)))),
             )
         return int(ids[0])
-    if isinstance(token, bool) or not isinstance(token, int) or token < 0:
+    if not is_integer(token, 0):
         raise ArgumentError(
             "A token must be an id, or a text with a tokenizer.",
             got="{token!r}",
             do="Pass tokenizer=, or the id.",
             token=token,
         )
-    return token
+    return int(token)
 
 
 # ---- numbers ---------------------------------------------------------------------------------
@@ -335,7 +336,7 @@ def measured(metric: AnyMetric, outcome: Outcome, what: object) -> float:
     found = metric.of(outcome) if isinstance(metric, Metric) else metric(outcome.output)
     if isinstance(found, Tensor) and (isinstance(metric, Metric) or found.numel() == 1):
         found = float(found.detach().double().mean())
-    if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+    if not is_number(found):
         raise ArgumentError(
             "A metric must return one finite number ({name}).",
             got="{found} for {what}",

@@ -379,6 +379,30 @@ def test_tokens_are_ids_or_single_tokens():
         metrics.logit(3, position="end")
 
 
+def test_a_function_of_an_output_that_is_a_tensor():
+    # A dense tensor has a method ``values`` too, which raises.
+    torch.manual_seed(0)
+    model = regard.nn.LanguageModel(50, width=16, heads=2, layers=2).eval()
+    ids = torch.tensor([[5, 6, 7, 8]])
+    tried = [edits.remove(layers=0), edits.remove(layers=1)]
+    found = regard.effects(model, ids, tried, lambda output: output[0, -1, 3])
+    assert found.column("after") == pytest.approx(
+        regard.effects(model, ids, tried, metrics.logit(3)).column("after")
+    )
+
+
+def test_numpy_numbers_are_numbers():
+    assert metrics.logit(np.int64(5), position=np.int64(-2)) == metrics.logit(5, position=-2)
+    assert repr(metrics.difference(np.int32(5), np.uint8(7))) == "difference(5, 7)"
+    model, inputs = built("llama")
+    tried = [edits.remove(layers=0), edits.remove(layers=1)]
+    found = regard.effects(
+        model, inputs, tried, lambda out: out.logits[0, -1, 3].numpy(), together=np.int64(2)
+    )
+    plain = regard.effects(model, inputs, tried, lambda out: out.logits[0, -1, 3].item(), together=2)
+    assert found.cells == plain.cells
+
+
 def test_the_loss_of_an_encoder_needs_labels():
     from transformers import BertConfig, BertForMaskedLM
 

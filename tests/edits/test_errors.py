@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 import transformers as hf
@@ -140,6 +141,8 @@ def test_nan(refused, llama, inputs):
     for t in (math.nan, 0.0, -1, math.inf, "2"):
         with pytest.raises(ArgumentError, match="t must be a finite number above 0"):
             edits.temperature(t)
+    assert edits.scale(np.float32(0.5)) == edits.scale(0.5)
+    assert repr(edits.temperature(np.int64(2))) == "temperature(2.0)"
     refused(edits.temperature(1e-12), ArgumentError, "must be at most 1e8. Got t = 1e-12.")
 
 

@@ -1,5 +1,6 @@
 """Eviction: kept attention against dense weights, the policies by their definitions, and the edited model."""
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -21,6 +22,14 @@ def read():
     with torch.no_grad(), regard.watch(model) as seen:
         model(ids)
     return model, ids, seen
+
+
+def test_numpy_numbers_are_numbers(read):
+    _, _, seen = read
+    found = heads.eviction(seen, budgets=np.array([0.2, 0.6]), start=np.int64(CUT), policies="recent")
+    plain = heads.eviction(seen, budgets=(0.2, 0.6), start=CUT, policies="recent")
+    assert found.table.cells == plain.table.cells
+    assert type(found.table[0]["budget"]) is float
 
 
 def test_kept_attention_is_that_of_the_dense_weights(read):

@@ -27,9 +27,9 @@ def compilations(monkeypatch, always_tiled):
     compiled = torch.compile(flex_attention, backend=counter, dynamic=False)
     monkeypatch.setattr(kernel, "FLEX_DEVICES", ("cpu",))
     monkeypatch.setattr(kernel, "_compiled", lambda: compiled)
-    kernel._kept_block_mask.cache_clear()
+    kernel._cached_block_mask.cache_clear()
     yield counter
-    kernel._kept_block_mask.cache_clear()
+    kernel._cached_block_mask.cache_clear()
     torch._dynamo.reset()
 
 
@@ -69,7 +69,7 @@ def test_all_layers_share_a_block_mask(compilations):
     q, k, v = tensors(1, heads=2, queries=N, channels=16, dtype=torch.float32)
     for _ in range(3):
         regard.attention(q, k, v, mask=masks.window(9, 3), softcap=2.0, sinks=torch.zeros(2))
-    assert kernel._kept_block_mask.cache_info().hits == 2
+    assert kernel._cached_block_mask.cache_info().hits == 2
     assert compilations.frame_count == 1
 
 

@@ -61,7 +61,7 @@ def test_pairs_are_exact_and_no_allowed_pair_is_left_out(mask):
             columns = np.concatenate([k[a:b] for a, b in row.runs])
             here = np.ix_(q[row.start : row.stop], columns)
             allowed = np.ones(seen[here].shape, int)
-            for asked, answers in part.questions(row, extent):
+            for asked, answers in part.mask_values(row, extent):
                 allowed[:, asked] = answers
             seen[here] += allowed
     assert np.array_equal(seen, dense.astype(int))  # each pair once, whatever part it is in
@@ -75,12 +75,12 @@ def test_random_masks_dense_against_tiled_against_flex(mask, tile):
     patched = pytest.MonkeyPatch()
     patched.setattr(plan, "MAX_MASKED_PAIRS", 0)
     patched.setattr(layout, "TILE", tile)
-    plan._kept_plan.cache_clear()
+    plan._cached_plan.cache_clear()
     try:
         assert_close(regard.attention(q, k, v, mask=mask), wanted.output, q.dtype)
     finally:
         patched.undo()
-        plan._kept_plan.cache_clear()
+        plan._cached_plan.cache_clear()
     sees = mask.dense(70).any(-1)
     flex = flex_attention(q, k, v, block_mask=mask.block_mask(70))
     assert_close(flex[:, :, sees], wanted.output[:, :, sees.numpy()], q.dtype)
@@ -142,7 +142,7 @@ def test_plans_are_kept_unless_their_tables_are_large():
 
 def test_a_short_mask_is_evaluated_once_and_serves_training_after_inference(monkeypatch):
     direct_call = import_module("regard.kernels.direct_call")
-    direct_call._kept_dense.cache_clear()
+    direct_call._cached_dense.cache_clear()
     q, k, v = tensors(2, queries=9, dtype=torch.float32, grad=True)
     mask = masks.padding(lengths=[9, 4])
     with torch.inference_mode():

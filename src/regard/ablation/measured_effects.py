@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from regard.checks import is_integer
 from regard.edits import Edit, each
 from regard.edits.model_edit import edit
 from regard.errors import ArgumentError, DtypeError, Phrase
@@ -88,7 +89,7 @@ class Experiment:
 
 
 def _has_totals(output: Any) -> bool:
-    values = output.values() if hasattr(output, "values") else ()
+    values = output.values() if isinstance(output, Mapping) else ()
     return any(isinstance(x, Tensor) and x.ndim == 0 for x in values)
 
 
@@ -142,14 +143,14 @@ def effects(
 
 def checked_together(given: object) -> int:
     """The number of edits in one forward pass."""
-    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+    if not is_integer(given, 1):
         raise ArgumentError(
             "together must be a number of edits, 1 or more.",
             got="together = {given!r}",
             do="Omit it to let regard choose.",
             given=given,
         )
-    return given
+    return int(given)
 
 
 @contextmanager

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from regard.checks import is_number
 from regard.edits.edit import Edit, HeadEdit
 from regard.edits.edited_call import EditedCall
 from regard.edits.mean_outputs import MeanOutputs
@@ -57,7 +57,7 @@ def scale(
     >>> scale(0.5, kind="cross")
     scale(0.5, kind='cross')
     """
-    if isinstance(factor, bool) or not isinstance(factor, int | float) or not math.isfinite(factor):
+    if not is_number(factor):
         raise ArgumentError(
             "scale(factor): factor must be a finite number.",
             got="factor = {factor!r}",

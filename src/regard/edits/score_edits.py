@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from regard.checks import is_number
 from regard.edits.edit import Edit, HeadEdit
 from regard.edits.edited_call import EditedCall
 from regard.edits.scope import Indices, Rows, Scope
@@ -135,8 +135,7 @@ def temperature(
     >>> temperature(2, kind="decoder")
     temperature(2.0, kind='decoder')
     """
-    number = isinstance(t, int | float) and not isinstance(t, bool)
-    if not number or not (math.isfinite(t) and t > 0):
+    if not is_number(t) or t <= 0:
         raise ArgumentError(
             "temperature(t): t must be a finite number above 0.", got="t = {t!r}", do="Pass 2.0, say.", t=t
         )

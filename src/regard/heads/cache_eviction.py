@@ -8,7 +8,7 @@ exactly, and no matrix is built. :meth:`Eviction.edit` lets you measure what tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from regard.checks import is_integer, is_number
 from regard.edits import Edit, only
 from regard.errors import ArgumentError, RecordingError
 from regard.heads.head_selection import Chosen, chosen
@@ -280,10 +281,11 @@ def _kept_weight(later: Tensor, kept: Tensor, cut: int) -> list[float]:
 # ---- checks ----------------------------------------------------------------------------------
 
 
-def _checked_budgets(given: object) -> tuple[float, ...]:
-    several: Sequence[Any] = given if isinstance(given, Sequence) and not isinstance(given, str) else (given,)
+def _checked_budgets(given: Any) -> tuple[float, ...]:
+    is_one = isinstance(given, str) or not isinstance(given, Iterable)
+    several: tuple[Any, ...] = (given,) if is_one else tuple(given)
     for one in several:
-        if isinstance(one, bool) or not isinstance(one, int | float) or not 0 < one <= 1:
+        if not is_number(one, 0, 1) or not one:
             raise ArgumentError(
                 "A budget must be a share of the keys, above 0 and at most 1.",
                 got="{one!r}",
@@ -310,7 +312,7 @@ def _checked_policies(given: object) -> tuple[str, ...]:
 def _checked_start(given: int | None, length: int) -> int:
     if given is None:
         given = length // 2
-    if isinstance(given, bool) or not isinstance(given, int) or not 0 < given < length:
+    if not is_integer(given, 1, length - 1):
         raise ArgumentError(
             "start must be a position in the text, after its first token (1 … {last}).",
             got="start = {given!r}",
@@ -318,4 +320,4 @@ def _checked_start(given: int | None, length: int) -> int:
             last=length - 1,
             given=given,
         )
-    return given
+    return int(given)

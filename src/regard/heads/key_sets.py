@@ -84,7 +84,7 @@ def measured(call: Call, found: KeySetChannels) -> Statistics:
 
 
 def by_chance(mask: Mask, call: Call, found: KeySetChannels) -> Statistics:
-    """The same of even weights: how many keys of each set a row sees, and what each key then receives.
+    """The same for even weights: how many keys of each set a row sees, and what each key then receives.
 
     Axes of the batch and of heads are 1 where the mask does not differ over them.
     """

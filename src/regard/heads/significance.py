@@ -36,7 +36,7 @@ MOST_DRAWN = 1 << 24
 def tail(score: Numbers, chance: Numbers, rows: Numbers, bound: Numbers) -> Numbers:
     """``exp(−rows · KL(score/bound ‖ chance/bound))``: how likely the mean of ``rows`` rows is this great.
 
-    Each row is a chance quantity between 0 and ``bound``; ``chance`` is the mean of their means. Nothing
+    Each row is a random quantity between 0 and ``bound``; ``chance`` is the mean of their means. Nothing
     else is assumed, so keys may depend on each other.
 
     >>> one = np.array([1.0])

@@ -182,7 +182,7 @@ class Monitor:
     # ---- steps ---------------------------------------------------------------------------------
 
     def step(self) -> None:
-        """Say that a step of the training has ended: for loops whose optimizer is not one of torch's.
+        """Mark the end of a training step: for loops whose optimizer is not one of torch's.
 
         Once called, steps of optimizers are no longer counted.
         """

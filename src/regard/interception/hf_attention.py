@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from regard.errors import RecordingError
 from regard.interception.function_mask import FunctionMask, MaskFunction
 from regard.interception.mask_tensor import MaskTensor
-from regard.interception.pipeline import ModuleTracker, attend, autocast, trackers_of
+from regard.interception.pipeline import ModuleTracker, attend, to_autocast_dtype, trackers_of
 from regard.interception.steps import InterceptedCall, Kind, MaskView
 from regard.kernels import attention_weights
 from regard.kernels.bias import Bias
@@ -127,7 +127,7 @@ def attention_function(
         mask = given
     if position_bias is not None and position_bias.shape[-1] != key.shape[2]:
         position_bias = position_bias[..., : key.shape[2]]
-    query, key, value = autocast(query, key, value)
+    query, key, value = to_autocast_dtype(query, key, value)
     inputs = prepare(
         query,
         key,
@@ -141,7 +141,7 @@ def attention_function(
     )
     seen_by = trackers_of(module)
     kind = _kind(module, seen_by, inputs, view)
-    call = InterceptedCall(inputs, module, kind, **_placing(view, inputs))
+    call = InterceptedCall(inputs, module, kind, **_position_fields(view, inputs))
     output, computed = attend(call, seen_by)
     weights = None
     if _wants_weights(options):
@@ -224,7 +224,7 @@ def _kind(
     return trackers[0].kind_of(inputs, module)
 
 
-def _placing(view: TransformersMask | None, inputs: Inputs) -> dict[str, Any]:
+def _position_fields(view: TransformersMask | None, inputs: Inputs) -> dict[str, Any]:
     if view is None or not view.aligned:
         return {"view": None, "past": max(0, inputs.extent.offset)}
     return {"view": view, "past": view.past, "first_key": view.first_key}
@@ -267,7 +267,7 @@ class TransformersMask(MaskTensor):
     make_tensor: Callable[[], Tensor | None] = field(repr=False)
     # The last answer of ``after``: the view before it (weakly, or each would hold all before it), the
     # length, and whether this view continues where that one ended.
-    _goes_on: list[tuple[ReferenceType[MaskView], int, bool]] = field(
+    _last_answer: list[tuple[ReferenceType[MaskView], int, bool]] = field(
         default_factory=list, init=False, repr=False
     )
 
@@ -317,12 +317,12 @@ class TransformersMask(MaskTensor):
     def after(self, before: MaskView, length: int) -> MaskView | None:
         """This view, if it agrees with the view before it on the first positions."""
         # All layers of a pass share their view, so the answer for the first serves the others.
-        for view, known, goes_on in self._goes_on:
+        for view, known, continues in self._last_answer:
             if view() is before and known == length:
-                return self if goes_on else None
-        goes_on = self._repeats(before, length)
-        self._goes_on[:] = [(ref(before), length, goes_on)]
-        return self if goes_on else None
+                return self if continues else None
+        continues = self._repeats(before, length)
+        self._last_answer[:] = [(ref(before), length, continues)]
+        return self if continues else None
 
     def _repeats(self, before: MaskView, length: int) -> bool:
         if not isinstance(before, TransformersMask) or not self.causal or not before.causal:

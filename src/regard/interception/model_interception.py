@@ -4,7 +4,7 @@
 
 Everything that is switched for a block is switched here, and switched back: the configurations of
 transformers, compiled models, torch's fused encoder layer, and the beam searches of transformers and of
-regard.nn. What holds for the whole process is counted, so that blocks may end in any order.
+regard.nn. What is switched for the whole process is counted, so that blocks may end in any order.
 """
 
 from __future__ import annotations
@@ -34,11 +34,14 @@ from regard.nn.beam_search import followed
 
 @contextmanager
 def calls_intercepted(
-    tracker: ModuleTracker, hidden: Callable[[Any], AbstractContextManager[None]], *, each_pass: bool = False
+    tracker: ModuleTracker,
+    fallback: Callable[[Any], AbstractContextManager[None]],
+    *,
+    each_pass: bool = False,
 ) -> Iterator[None]:
     """Let the tracker see every call of its model while the block runs.
 
-    ``hidden`` is entered for a part that computes attention itself, where no call can be seen. Torch's
+    ``fallback`` is entered for a part that computes attention itself, where no call can be seen. Torch's
     function modes end in the reverse order in which they began. With ``each_pass`` ours begins and ends with
     every forward pass, so that the block may end in any order with other blocks.
     """
@@ -55,7 +58,7 @@ def calls_intercepted(
             elif getattr(part.config, "_attn_implementation", None) == "sdpa":
                 through_torch = True  # off the registry, but it calls torch's own function
             else:
-                stack.enter_context(hidden(part))
+                stack.enter_context(fallback(part))
         if through_torch:
             stack.enter_context(_SLOW_PATH.on())
         if through_torch and not each_pass:

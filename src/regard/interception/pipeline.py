@@ -62,7 +62,7 @@ class ModuleTracker:
         self._pass = ExitStack()
 
     @property
-    def listens(self) -> bool:
+    def in_own_thread(self) -> bool:
         """Whether this is the thread that watches."""
         return threading.get_ident() == self._thread
 
@@ -130,7 +130,7 @@ class ModuleTracker:
 
     def _enter(self, module: nn.Module, args: Any) -> None:
         del args
-        if self.listens:
+        if self.in_own_thread:
             if not self._running:
                 self.numbering.begin()
                 self.listener.begin()
@@ -141,7 +141,7 @@ class ModuleTracker:
     def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
         del args, output
         # An error may have skipped some hooks; every module above this one has ended too.
-        if self.listens and any(module is running for running in self._running):
+        if self.in_own_thread and any(module is running for running in self._running):
             while self._running.pop() is not module:
                 pass
             if not self._running:
@@ -222,23 +222,23 @@ def tracked(tracker: ModuleTracker) -> Iterator[None]:
 
 def trackers_of(module: nn.Module) -> list[ModuleTracker]:
     """Every tracker of this module in this thread."""
-    return [tracker for tracker in tuple(_trackers) if tracker.listens and tracker.knows(module)]
+    return [tracker for tracker in tuple(_trackers) if tracker.in_own_thread and tracker.knows(module)]
 
 
 def trackers_around(model: nn.Module) -> list[ModuleTracker]:
     """Every tracker in this thread of this model, of a part of it, or of a model that contains it."""
-    return [tracker for tracker in tuple(_trackers) if tracker.listens and tracker.is_part_of(model)]
+    return [tracker for tracker in tuple(_trackers) if tracker.in_own_thread and tracker.is_part_of(model)]
 
 
 def running_trackers() -> list[ModuleTracker]:
     """Every tracker in this thread whose model is running, unless regard itself is computing."""
     if getattr(_own_calls, "busy", False):
         return []
-    return [tracker for tracker in tuple(_trackers) if tracker.listens and tracker.running is not None]
+    return [tracker for tracker in tuple(_trackers) if tracker.in_own_thread and tracker.running is not None]
 
 
 @contextmanager
-def computing() -> Iterator[None]:
+def untracked() -> Iterator[None]:
     """Hide the attention that regard itself calls in this block from the trackers."""
     _own_calls.busy = True
     try:
@@ -261,7 +261,7 @@ def attend(call: InterceptedCall, trackers: list[ModuleTracker]) -> tuple[Tensor
         if tracker.writer is not None:
             writers.append((tracker.writer, place))
     # Scores are computed in at least float32, whatever autocast would make of the products.
-    with computing(), torch.autocast(call.inputs.q.device.type, enabled=False):
+    with untracked(), torch.autocast(call.inputs.q.device.type, enabled=False):
         for editor, place in editors:
             call = editor.edit_inputs(place, call)
         # For cross-attention, the position of a row among the keys is known only once all rows are there.
@@ -340,7 +340,7 @@ def _statistics(inputs: Inputs, top: int) -> Statistics:
     )
 
 
-def autocast(*tensors: Tensor) -> tuple[Tensor, ...]:
+def to_autocast_dtype(*tensors: Tensor) -> tuple[Tensor, ...]:
     """Q, K and V in the dtype that torch's own attention would give them here."""
     device = tensors[0].device.type
     if not torch.is_autocast_enabled(device):

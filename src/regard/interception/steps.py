@@ -98,7 +98,7 @@ class CallPlace(NamedTuple):
 
 
 class CallListener(Protocol):
-    """Is told of the attention calls of a model, in the order in which they are made."""
+    """Follows the attention calls of a model, in the order in which they are made."""
 
     def begin(self) -> None:
         """A forward pass begins."""
@@ -132,7 +132,7 @@ class CallWriter(CallListener, Protocol):
         """Whether it waits for the gradients of outputs."""
 
     def records(self, place: CallPlace) -> bool:
-        """Whether it keeps the calls of this layer; it is told of the others too."""
+        """Whether it keeps the calls of this layer; it is notified of the others too."""
 
     def add(self, place: CallPlace, step: AttentionStep) -> None:
         """Write a call down."""

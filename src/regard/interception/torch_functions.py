@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from regard.interception.pipeline import ModuleTracker, attend, autocast, running_trackers
+from regard.interception.pipeline import ModuleTracker, attend, running_trackers, to_autocast_dtype
 from regard.interception.steps import InterceptedCall
 from regard.kernels import attention, attention_weights
 from regard.kernels.inputs import Inputs, prepare
@@ -73,7 +73,7 @@ class AttentionFunctionMode(TorchFunctionMode):
         mask: MaskLike | None = attn_mask
         if is_causal or _begins_at_the_first_key(attn_mask):
             mask = upper_left_causal(query.shape[-2], key.shape[-2])
-        inputs = prepare(*autocast(query, key, value), mask=mask, scale=scale, dropout=dropout_p)
+        inputs = prepare(*to_autocast_dtype(query, key, value), mask=mask, scale=scale, dropout=dropout_p)
         return inputs.restore(_attend(inputs, trackers)[0])
 
     def _multi_head(
@@ -133,7 +133,7 @@ def _with_our_attention(
 
     def ours(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, is_causal: bool) -> Tensor:
         chosen: MaskLike | None = upper_left_causal(q.shape[-2], k.shape[-2]) if is_causal else mask
-        inputs = prepare(*autocast(q, k, v), mask=chosen, dropout=dropout)
+        inputs = prepare(*to_autocast_dtype(q, k, v), mask=chosen, dropout=dropout)
         output, computed = _attend(inputs, trackers)
         inside.append(computed)
         return output

@@ -41,7 +41,7 @@ class CappedBias(Bias):
         return self.q.shape[1]
 
     @property
-    def _rules(self) -> ScoreOptions:
+    def _options(self) -> ScoreOptions:
         return ScoreOptions(self.scale, self.softcap)
 
     def check(self, batch: int, heads: int, extent: Extent) -> None:
@@ -75,7 +75,7 @@ class CappedBias(Bias):
         q, k = (x[batch if len(x) > 1 else 0] for x in (self.q, self.k))  # (head, length, channel)
         wide = torch.promote_types(q.dtype, torch.float32)
         one = (q[:, i, None].to(wide), k[:, j, None].to(wide))
-        return scores_of(*one, None, self._rules)[0][..., 0, 0]  # (head, pair)
+        return scores_of(*one, None, self._options)[0][..., 0, 0]  # (head, pair)
 
     def crop(self, rows: slice, keys: int) -> Bias:
         return replace(self, q=self.q[:, :, rows], k=self.k[:, :, :keys])
@@ -90,14 +90,14 @@ class CappedBias(Bias):
 
     def tile(self, tables: Tables, q: Tensor, k: Tensor, extent: Extent) -> Tensor:
         own_q, own_k = tables
-        return scores_of(_some(own_q, q - extent.offset), _some(own_k, k), None, self._rules)[0]
+        return scores_of(_some(own_q, q - extent.offset), _some(own_k, k), None, self._options)[0]
 
     def add_gradient(
         self, grads: Tables, grad_tile: Tensor, tables: Tables, q: Tensor, k: Tensor, extent: Extent
     ) -> None:
         i = q - extent.offset
         some_q, some_k = _some(tables[0], i), _some(tables[1], k)
-        _, slope = scores_of(some_q, some_k, None, self._rules)
+        _, slope = scores_of(some_q, some_k, None, self._options)
         assert slope is not None
         inner = grad_tile * slope * self.scale
         # Each query and key occurs once in a tile, so indexed addition loses nothing.

@@ -42,7 +42,7 @@ class DeviceTables:
     >>> inputs = prepare(q, q, q, mask=regard.masks.window(3, 0))
     >>> (part,) = regard.plan(inputs.mask, 300).elements[0].parts
     >>> tables = DeviceTables(inputs, {part: part.rows})
-    >>> ((columns, allowed),) = tables.questions(part, part.rows[0])
+    >>> ((columns, allowed),) = tables.mask_values(part, part.rows[0])
     >>> allowed.shape == (part.rows[0].stop, part.rows[0].width)
     True
     """
@@ -79,14 +79,14 @@ class DeviceTables:
         """The keys of a row tile of several runs, one by one."""
         return self._found((part, row.runs))
 
-    def questions(self, part: MaskPart, row: RowTile) -> Iterator[tuple[slice, Tensor]]:
+    def mask_values(self, part: MaskPart, row: RowTile) -> Iterator[tuple[slice, Tensor]]:
         """What ``part.questions`` yields, on the device: columns, and which of them each row may see."""
         for columns, block in _blocks(row):
             yield columns, self._found(self._name(part, block))
 
     def all_see(self, part: MaskPart, row: RowTile) -> bool:
         """Whether every row of a tile is known to see a key; known without asking the device."""
-        unasked = row.width > sum(stop - start for start, stop in row.checked)
+        unasked = row.width > sum(stop - start for start, stop in row.mixed)
         return unasked or any(self._name(part, block) not in self._blind for _, block in _blocks(row))
 
     # ---- one array -----------------------------------------------------------------------------
@@ -110,7 +110,7 @@ class DeviceTables:
                 yield self._name(part, block), partial(self._allowed, part, block)
 
     def _allowed(self, part: MaskPart, block: RowTile) -> NDArray[np.bool_]:
-        ((_, allowed),) = part.questions(block, self._extent)
+        ((_, allowed),) = part.mask_values(block, self._extent)
         if not allowed.any(-1).all():
             self._blind.add(self._name(part, block))
         return allowed
@@ -151,14 +151,14 @@ def _blocks(row: RowTile) -> Iterator[tuple[slice, RowTile]]:
 
     Under a causal mask that is the end of the row, which looks the same in every tile, however long it is.
     """
-    if len(row.runs) > 1 and row.checked == row.runs:
+    if len(row.runs) > 1 and row.mixed == row.runs:
         yield slice(0, row.width), row
         return
-    for start, stop in row.checked:
+    for start, stop in row.mixed:
         column = row.column(start)
         yield (
             slice(column, column + stop - start),
-            replace(row, runs=((start, stop),), checked=((start, stop),)),
+            replace(row, runs=((start, stop),), mixed=((start, stop),)),
         )
 
 

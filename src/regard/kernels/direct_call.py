@@ -1,9 +1,9 @@
 """Calls that torch's SDPA computes in one call, recognised without checking everything else first.
 
-    q, k, v, mask → output, or None if the call needs the longer way
+    q, k, v, mask → output, or None if the call needs the general path
 
 Short calls and dense mask tensors are as fast as SDPA itself only if almost nothing happens before it.
-Whatever is unusual about a call, errors included, is left to the longer way.
+Anything unusual about a call, errors included, is left to the general path.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from regard.kernels.precision import FLOATS, STEEP
 from regard.masks import Mask, MaskLike
 from regard.masks.extent import Extent
 
-KEPT_ENTRIES = 1 << 20
+MAX_CACHED_ENTRIES = 1 << 20
 """Dense masks with at most this many entries, one byte each, are cached for the next call."""
 
 MIN_SAMPLED_PAIRS = 1 << 19
@@ -70,15 +70,15 @@ def _ordinary(q: Tensor, k: Tensor, v: Tensor, scale: float | None) -> bool:
     """Whether the tensors have four axes, fit together and need no conversion."""
     if type(q) not in PLAIN or type(k) not in PLAIN or type(v) not in PLAIN:
         return False
-    of_q, of_k = q.shape, k.shape
+    q_shape, k_shape = q.shape, k.shape
     return (
-        len(of_q) == 4 == len(of_k)
-        and v.shape == of_k
-        and of_q[0] == of_k[0]
-        and of_q[3] == of_k[3]
-        and 0 not in of_q
-        and 0 not in of_k
-        and of_q[1] % of_k[1] == 0
+        len(q_shape) == 4 == len(k_shape)
+        and v.shape == k_shape
+        and q_shape[0] == k_shape[0]
+        and q_shape[3] == k_shape[3]
+        and 0 not in q_shape
+        and 0 not in k_shape
+        and q_shape[1] % k_shape[1] == 0
         and q.dtype is k.dtype is v.dtype
         and q.dtype in FLOATS
         and q.device == k.device == v.device
@@ -99,22 +99,22 @@ def _lazy(q: Tensor, k: Tensor, mask: Mask) -> tuple[Run, Tensor | None, bool] |
         return None
     plan = plan_extent(mask, extent)
     run = plan.single
-    if run is None or (plan.path == "masked" and prod(lead) * prod(extent) > KEPT_ENTRIES):
+    if run is None or (plan.path == "masked" and prod(lead) * prod(extent) > MAX_CACHED_ENTRIES):
         return None
-    if not plan.checked:
+    if not plan.needs_mask:
         return run, None, plan.path == "causal"
-    return run, _kept_additive(mask, extent, run, q.device, q.dtype), False
+    return run, _cached_additive(mask, extent, run, q.device, q.dtype), False
 
 
 def allowed_by(plan: Plan, run: Run, device: torch.device) -> Tensor | None:
     """The mask that SDPA needs for a range of keys; None if it needs none."""
-    return dense_mask(plan.mask, plan.extent, run, device) if plan.checked else None
+    return dense_mask(plan.mask, plan.extent, run, device) if plan.needs_mask else None
 
 
 def dense_mask(mask: Mask, extent: Extent, run: Run, device: torch.device) -> Tensor | None:
     """The mask over a range of keys ``(..., query or 1, key or 1)``; None if it allows everything."""
     entries = prod(mask.lead) * extent.queries * (run[1] - run[0])
-    evaluate = _kept_dense if entries <= KEPT_ENTRIES else _new_dense
+    evaluate = _cached_dense if entries <= MAX_CACHED_ENTRIES else _new_dense
     return evaluate(mask, extent, run, device)
 
 
@@ -129,11 +129,11 @@ def _new_dense(mask: Mask, extent: Extent, run: Run, device: torch.device) -> Te
 
 
 # All layers of a model use the same mask; the next batch uses another one.
-_kept_dense = lru_cache(maxsize=16)(_new_dense)
+_cached_dense = lru_cache(maxsize=16)(_new_dense)
 
 
 @lru_cache(maxsize=16)
-def _kept_additive(
+def _cached_additive(
     mask: Mask, extent: Extent, run: Run, device: torch.device, dtype: torch.dtype
 ) -> Tensor | None:
     """The mask as 0 and −∞: SDPA would convert a bool mask in every call."""

@@ -24,8 +24,8 @@ def equal_squares(call: TiledCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Ten
     queries, keys, values = (_stacked(x, side) for x in (q, k, v))
     if queries is None or keys is None or values is None:
         return None
-    rules = ScoreOptions(call.inputs.scale, None, 0.0)
-    output, lse = fused_kernel.forward(Tile(queries, keys, values, None, None, rules, causal=causal))
+    options = ScoreOptions(call.inputs.scale, None, 0.0)
+    output, lse = fused_kernel.forward(Tile(queries, keys, values, None, None, options, causal=causal))
     return _unstacked(output, q.shape[0]), _unstacked(lse, q.shape[0])
 
 
@@ -46,7 +46,7 @@ def _square_of(call: TiledCall) -> tuple[int, bool] | None:
         own = (number * side, (number + 1) * side)
         if (row.start, row.stop) != own or row.runs != (own,) or row.causal != causal:
             return None
-        if row.checked and not causal:
+        if row.mixed and not causal:
             return None
     return side, causal
 

@@ -100,7 +100,7 @@ def attention(
     if _sdpa_can(inputs, plan):
         with full_precision(inputs.q):
             return inputs.restore(_sdpa(inputs, plan))
-    return inputs.restore(planned(inputs, plan)[0])
+    return inputs.restore(run_planned(inputs, plan)[0])
 
 
 def attention_with_lse(
@@ -127,7 +127,7 @@ def attention_with_lse(
     inputs = prepare(
         q, k, v, mask=mask, bias=bias, scale=scale, softcap=softcap, sinks=sinks, dropout=dropout
     )
-    output, lse = planned(inputs, plan_extent(inputs.mask, inputs.extent))
+    output, lse = run_planned(inputs, plan_extent(inputs.mask, inputs.extent))
     return inputs.restore(output), inputs.restore(lse)
 
 
@@ -217,14 +217,14 @@ def _sdpa(inputs: Inputs, plan: Plan) -> Tensor:
     )
 
 
-def planned(inputs: Inputs, plan: Plan) -> tuple[Tensor, Tensor]:
+def run_planned(inputs: Inputs, plan: Plan) -> tuple[Tensor, Tensor]:
     """Output and lse, by FlexAttention or tile by tile."""
     if inputs.q.device.type == "meta" or is_fake(inputs.q):
         wide = torch.promote_types(inputs.q.dtype, torch.float32)
         shape = inputs.q.shape[:-1]
         return inputs.q.new_empty((*shape, inputs.v.shape[-1])), inputs.q.new_empty(shape, dtype=wide)
     if inputs.steep and inputs.q.dtype != torch.float64:
-        output, lse = planned(inputs.in_double(), plan)
+        output, lse = run_planned(inputs.in_double(), plan)
         return output.to(inputs.q.dtype), lse.float()
     if _flex_can(inputs, plan):
         return run_flex(inputs)
@@ -263,7 +263,7 @@ def run_flex(inputs: Inputs, *, compiled: bool = True) -> tuple[Tensor, Tensor]:
 
     inputs = inputs.with_positive_scale()
     attend = _compiled() if compiled else _uncompiled()
-    block_mask = _kept_block_mask(inputs.mask, inputs.extent, inputs.q.device)
+    block_mask = _cached_block_mask(inputs.mask, inputs.extent, inputs.q.device)
     output, extra = attend(
         inputs.q,
         inputs.k,
@@ -279,7 +279,7 @@ def run_flex(inputs: Inputs, *, compiled: bool = True) -> tuple[Tensor, Tensor]:
 
 
 @lru_cache(maxsize=64)
-def _kept_block_mask(mask: Mask, extent: Extent, device: torch.device) -> Any:
+def _cached_block_mask(mask: Mask, extent: Extent, device: torch.device) -> Any:
     # All layers of a model use the same mask.
     return mask.block_mask(*extent, device=device)
 

@@ -47,7 +47,7 @@ def available() -> bool:
 def forward(tile: Tile) -> tuple[Tensor, Tensor]:
     """Output and lse of one tile; rows that see no key get 0 and −inf."""
     output, lse = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default(
-        tile.q, tile.k, tile.v, 0.0, tile.causal, attn_mask=tile.additive, scale=tile.rules.scale
+        tile.q, tile.k, tile.v, 0.0, tile.causal, attn_mask=tile.additive, scale=tile.options.scale
     )
     return output, lse if tile.sees is None else lse.masked_fill(~tile.sees, -torch.inf)
 
@@ -65,7 +65,7 @@ def backward(tile: Tile, whole: BackwardRows) -> tuple[Tensor, Tensor, Tensor]:
             *(whole.output, whole.lse),
             *(0.0, tile.causal),
             attn_mask=tile.additive,
-            scale=tile.rules.scale,
+            scale=tile.options.scale,
         )
     )
     return grads

@@ -111,7 +111,7 @@ class RowTile:
     start: int
     stop: int
     runs: tuple[Run, ...]
-    checked: tuple[Run, ...]  # where within the runs the mask must still be evaluated
+    mixed: tuple[Run, ...]  # where within the runs the mask must still be evaluated
     causal: bool = False  # a square in which a kernel's built-in causal mask does that
 
     @property
@@ -181,7 +181,7 @@ class MaskPart:
         """Absolute positions of the part's keys."""
         return self.region.key_positions() if self.keys is None else self.keys + self.region.keys.start
 
-    def questions(self, row: RowTile, extent: Extent) -> Iterator[tuple[slice, Bools]]:
+    def mask_values(self, row: RowTile, extent: Extent) -> Iterator[tuple[slice, Bools]]:
         """The columns of a row tile where the mask must be evaluated, and its values there.
 
         Columns count along the runs laid side by side. The values ``(..., query, key)`` broadcast;
@@ -189,17 +189,17 @@ class MaskPart:
         """
         q = self.query_positions(extent)[row.start : row.stop]
         k = self.key_positions()
-        if len(row.runs) > 1 and row.checked == row.runs:  # all at once: every evaluation has a fixed cost
+        if len(row.runs) > 1 and row.mixed == row.runs:  # all at once: every evaluation has a fixed cost
             yield slice(0, row.width), self.mask.evaluate(extent, q, k[row.key_index])
             return
-        for start, stop in row.checked:
+        for start, stop in row.mixed:
             column = row.column(start)
             yield slice(column, column + stop - start), self.mask.evaluate(extent, q, k[start:stop])
 
     def table(self, row: RowTile, extent: Extent) -> Bools:
         """Which keys the rows of a tile may see, ``(..., query, key)``, keys side by side."""
         found = np.ones((*self.mask.lead, row.stop - row.start, row.width), np.bool_)
-        for columns, allowed in self.questions(row, extent):
+        for columns, allowed in self.mask_values(row, extent):
             found[..., columns] = allowed
         return found
 
@@ -232,8 +232,8 @@ class MaskPart:
         if row.causal:
             return row.computed
         height = row.stop - row.start
-        total = height * (row.width - sum(stop - start for start, stop in row.checked))
-        for columns, allowed in self.questions(row, extent):
+        total = height * (row.width - sum(stop - start for start, stop in row.mixed))
+        for columns, allowed in self.mask_values(row, extent):
             total += int(np.broadcast_to(allowed, (height, columns.stop - columns.start)).sum())
         return total
 
@@ -265,7 +265,7 @@ def cost_of(parts: tuple[MaskPart, ...]) -> int:
     total = 0.0
     for part in parts:
         for row in part.rows:
-            asked = 0 if row.causal else sum(stop - start for start, stop in row.checked)
+            asked = 0 if row.causal else sum(stop - start for start, stop in row.mixed)
             total += CALL_PAIRS + row.computed + MASKED_PAIR * asked * (row.stop - row.start)
             total += COPIED_KEY * row.width * (len(row.runs) > 1)
         moved = [index for index in (part.queries, part.keys) if index is not None]
@@ -436,8 +436,8 @@ def _order(labels: Integers) -> Integers | None:
 
 
 def _moved(row: RowTile, queries: int, keys: int) -> RowTile:
-    runs, checked = (tuple((a + keys, b + keys) for a, b in some) for some in (row.runs, row.checked))
-    return RowTile(row.start + queries, row.stop + queries, runs, checked)
+    runs, mixed = (tuple((a + keys, b + keys) for a, b in some) for some in (row.runs, row.mixed))
+    return RowTile(row.start + queries, row.stop + queries, runs, mixed)
 
 
 def _join_documents(rows: list[RowTile]) -> list[RowTile]:
@@ -532,14 +532,14 @@ def _join(upper: RowTile, lower: RowTile, max_rows: int) -> RowTile | None:
     if upper.stop != lower.start or lower.stop - upper.start > max_rows:
         return None
     if upper.runs == lower.runs:
-        return RowTile(upper.start, lower.stop, upper.runs, _union(upper.checked + lower.checked))
+        return RowTile(upper.start, lower.stop, upper.runs, _union(upper.mixed + lower.mixed))
     if len(upper.runs) > 1 or len(lower.runs) > 1:
         return None
     (a, b), (c, d) = upper.runs[0], lower.runs[0]
     # Where only one of them sees a key, the mask must be evaluated for both.
     ends = ((min(a, c), max(a, c)), (min(b, d), max(b, d)))
     runs = ((min(a, c), max(b, d)),)
-    joined = RowTile(upper.start, lower.stop, runs, _union(upper.checked + lower.checked + ends))
+    joined = RowTile(upper.start, lower.stop, runs, _union(upper.mixed + lower.mixed + ends))
     return joined if joined.pairs <= MAX_TILE_PAIRS else None
 
 

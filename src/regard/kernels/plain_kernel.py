@@ -37,7 +37,7 @@ class Tile(NamedTuple):
     v: Tensor  # (batch, head, key, value channel)
     additive: Tensor | None  # (batch or 1, head or 1, query, key)
     sees: Tensor | None  # (batch or 1, head or 1, query), which rows see any key; None: all do
-    rules: ScoreOptions
+    options: ScoreOptions
     causal: bool = False  # the fused kernel's built-in causal mask is all that is needed
     seed: int = 0  # of the dropout, the same forward and backward
 
@@ -56,14 +56,14 @@ class BackwardRows(NamedTuple):
 
 
 def scores_of(
-    q: Tensor, k: Tensor, additive: Tensor | None, rules: ScoreOptions
+    q: Tensor, k: Tensor, additive: Tensor | None, options: ScoreOptions
 ) -> tuple[Tensor, Tensor | None]:
     """``cap(scale · q kᵀ) + additive``, and the derivative of the cap for the backward pass."""
-    scores = q @ k.transpose(-1, -2) * rules.scale
+    scores = q @ k.transpose(-1, -2) * options.scale
     slope = None
-    if rules.softcap is not None:
-        bent = torch.tanh(scores / rules.softcap)
-        scores, slope = rules.softcap * bent, 1 - bent * bent
+    if options.softcap is not None:
+        bent = torch.tanh(scores / options.softcap)
+        scores, slope = options.softcap * bent, 1 - bent * bent
     return (scores if additive is None else scores + additive), slope
 
 
@@ -72,7 +72,7 @@ def forward(tile: Tile) -> tuple[Tensor, Tensor]:
     outputs, sums = [], []
     k, v = _wide(tile.k), _wide(tile.v)
     for rows, keep in _slices(tile):
-        scores, _ = scores_of(_wide(tile.q[..., rows, :]), k, _rows(tile.additive, rows), tile.rules)
+        scores, _ = scores_of(_wide(tile.q[..., rows, :]), k, _rows(tile.additive, rows), tile.options)
         highest = scores.amax(-1, keepdim=True)
         highest = torch.where(highest == -torch.inf, 0.0, highest)
         powers = exp(scores - highest)
@@ -91,10 +91,10 @@ def backward(
     ``collect`` receives the gradients of the additive scores, a few rows at a time.
     """
     grad_q, grad_k, grad_v = (torch.zeros_like(_wide(x)) for x in (tile.q, tile.k, tile.v))
-    k, v, scale = _wide(tile.k), _wide(tile.v), tile.rules.scale
+    k, v, scale = _wide(tile.k), _wide(tile.v), tile.options.scale
     for rows, keep in _slices(tile):
         some_q, some_grad = _wide(tile.q[..., rows, :]), _wide(whole.grad[..., rows, :])
-        scores, slope = scores_of(some_q, k, _rows(tile.additive, rows), tile.rules)
+        scores, slope = scores_of(some_q, k, _rows(tile.additive, rows), tile.options)
         # No weight exceeds 1, though rounding can lift a large score above the lse of its row.
         weights = exp((scores - whole.lse[..., rows, None]).clamp_(max=0))
         grad_weights = some_grad @ v.transpose(-1, -2)
@@ -169,10 +169,10 @@ def _slices(tile: Tile) -> Iterator[tuple[slice, Tensor | None]]:
     for start in range(0, queries, step):
         rows = slice(start, min(start + step, queries))
         keep = None
-        if tile.rules.dropout:
+        if tile.options.dropout:
             shape = (batch, heads, rows.stop - rows.start, keys)
             random = torch.rand(shape, generator=chance, device=device)
-            keep = (random >= tile.rules.dropout).to(_wide(tile.k).dtype) / (1 - tile.rules.dropout)
+            keep = (random >= tile.options.dropout).to(_wide(tile.k).dtype) / (1 - tile.options.dropout)
         yield rows, keep
 
 

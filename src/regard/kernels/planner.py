@@ -43,7 +43,7 @@ MAX_MASKED_PAIRS = 256 * 256
 DENSE_FRACTION = 0.6
 """A dense mask tensor is used unchanged if tiling would still compute more than this share of the pairs."""
 
-CACHED_ENTRIES = 1 << 20
+MAX_TABLE_ENTRIES = 1 << 20
 """Plans of masks with larger tables are not cached."""
 
 
@@ -100,10 +100,10 @@ class Plan:
         return rows[0].runs[0] if together else None
 
     @cached_property
-    def checked(self) -> bool:
+    def needs_mask(self) -> bool:
         """Whether the mask must be evaluated for a single call. SDPA has its own causal mask."""
         return self.path != "causal" and any(
-            row.checked for element in self.elements for part in element.parts for row in part.rows
+            row.mixed for element in self.elements for part in element.parts for row in part.rows
         )
 
     @cached_property
@@ -223,7 +223,7 @@ def plan_extent(mask: Mask, extent: Extent, region: Region | None = None) -> Pla
 
     ``region`` is the share of the queries and keys that the tensors hold; all of them by default.
     """
-    make = _kept_plan if mask.entries <= CACHED_ENTRIES else _new_plan
+    make = _cached_plan if mask.entries <= MAX_TABLE_ENTRIES else _new_plan
     return make(mask, extent, region)
 
 
@@ -242,7 +242,7 @@ def _new_plan(mask: Mask, extent: Extent, region: Region | None) -> Plan:
     return Plan(mask, extent, region, tuple(elements))
 
 
-_kept_plan = lru_cache(maxsize=256)(_new_plan)
+_cached_plan = lru_cache(maxsize=256)(_new_plan)
 
 
 def _element_plan(mask: Mask, extent: Extent, region: Region) -> ElementPlan:

@@ -30,7 +30,7 @@ from regard.kernels.shards import Ring, agree, check_group, gather_ring
 from regard.kernels.statistics_pass import MAX_ROWS
 from regard.kernels.statistics_rows import collect, tiles_to_send
 from regard.kernels.statistics_totals import Totals
-from regard.kernels.tile_pass import tables_for
+from regard.kernels.tile_pass import device_tables_for
 from regard.kernels.tiled import head_groups_of, run
 
 
@@ -70,8 +70,8 @@ def collect_around(inputs: Inputs, ring: Ring, *, with_output: bool, top: int) -
     for owner, (k,) in ring.blocks(inputs.k):
         block = replace(inputs, k=k, v=k)
         plan = plan_extent(inputs.mask, inputs.extent, ring.region(owner))
-        head_groups = list(head_groups_of(block, plan, own_causal=False, max_rows=MAX_ROWS))
-        tables = tables_for(block, (), tiles_to_send(block, head_groups))
+        head_groups = list(head_groups_of(block, plan, builtin_causal=False, max_rows=MAX_ROWS))
+        tables = device_tables_for(block, (), tiles_to_send(block, head_groups))
         collect(block, head_groups, totals, lse_known=True, tables=tables)
         # The sums for these keys travel with them; the last step returns our own.
         totals.received = ring.hand_on(totals.received, owner)

@@ -31,7 +31,7 @@ from regard.kernels.ring import collect_around, prepare_shard
 from regard.kernels.statistics_pass import MAX_ROWS
 from regard.kernels.statistics_rows import collect, tiles_to_send
 from regard.kernels.statistics_totals import Statistics, Totals
-from regard.kernels.tile_pass import tables_for
+from regard.kernels.tile_pass import device_tables_for
 from regard.kernels.tiled import head_groups_of, run_call, tiled_call, writes_all
 from regard.masks import MaskLike
 from regard.threads import spread
@@ -99,7 +99,7 @@ def attention_statistics(
 
 
 def _collect(inputs: Inputs, plan: Plan, *, with_output: bool, top: int) -> Statistics:
-    head_groups = list(head_groups_of(inputs, plan, own_causal=False, max_rows=MAX_ROWS))
+    head_groups = list(head_groups_of(inputs, plan, builtin_causal=False, max_rows=MAX_ROWS))
     written = bool(head_groups) and all(map(writes_all, head_groups))
     totals = Totals.blank(inputs, with_output=with_output, top=top, all_written=written)
     # Rows in several parts need the lse of the whole row first; the fused kernel computes it fastest.
@@ -107,10 +107,10 @@ def _collect(inputs: Inputs, plan: Plan, *, with_output: bool, top: int) -> Stat
     tiles = tiles_to_send(inputs, head_groups)
     if lse_known:
         call = tiled_call(inputs, plan, tiles)
-        tables = call.tables
+        tables = call.device_tables
         output, totals.lse = run_call(call)
         totals.output = output if with_output else None
     else:
-        tables = tables_for(inputs, (), tiles)
+        tables = device_tables_for(inputs, (), tiles)
     collect(inputs, head_groups, totals, lse_known=lse_known, tables=tables)
     return totals.finish(inputs)

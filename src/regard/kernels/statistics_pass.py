@@ -174,11 +174,11 @@ class StatisticsPass(PartTensors, ABC):
             yield columns, self._by_group(self.head_group.own(flatten_lead(forbidden, self.inputs.lead)))
 
     def _tables(self, tile: RowTile) -> Iterator[tuple[slice, Tensor]]:
-        if self.sent_tables is not None:
-            for columns, allowed in self.sent_tables.questions(self.part, tile):
+        if self.device_tables is not None:
+            for columns, allowed in self.device_tables.mask_values(self.part, tile):
                 yield columns, ~allowed
             return
-        for columns, evaluated in self.part.questions(tile, self.inputs.extent):
+        for columns, evaluated in self.part.mask_values(tile, self.inputs.extent):
             yield columns, torch.from_numpy(~evaluated)
 
     def _add_output(self, tile: RowTile, powers: Tensor, factor: Tensor | None = None) -> None:

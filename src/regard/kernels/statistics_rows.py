@@ -35,7 +35,7 @@ def collect(
 
 
 def tiles_to_send(inputs: Inputs, head_groups: Sequence[HeadGroup]) -> PartTiles:
-    """The tiles that ``collect`` will compute, for ``tables_for``; none on the CPU."""
+    """The tiles that ``collect`` will compute, for ``device_tables_for``; none on the CPU."""
     if on_host(inputs):
         return {}
     batch, heads, _, _ = inputs.q.shape

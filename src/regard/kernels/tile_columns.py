@@ -87,7 +87,7 @@ class PartColumns:
         rows = tile.stop - tile.start
         blocks = [
             (columns, np.broadcast_to(allowed, (*allowed.shape[:-2], rows, columns.stop - columns.start)))
-            for columns, allowed in self._part.questions(tile, self._extent)
+            for columns, allowed in self._part.mask_values(tile, self._extent)
         ]
         starts, stops, counts = _ranges(blocks, rows, tile.width)
         table = None
@@ -107,10 +107,10 @@ class PartColumns:
 def columns_of(part: MaskPart, extent: Extent, lead: tuple[int, ...]) -> PartColumns:
     """The columns of a part; cached, because every layer needs the same, unless its mask holds tables."""
     tables = any(pattern.table_lengths() for pattern in part.mask.patterns())
-    return (PartColumns if tables else _kept_columns)(part, extent, lead)
+    return (PartColumns if tables else _cached_columns)(part, extent, lead)
 
 
-_kept_columns = lru_cache(maxsize=16)(PartColumns)
+_cached_columns = lru_cache(maxsize=16)(PartColumns)
 
 
 def _ranges(blocks: list[tuple[slice, Bools]], rows: int, width: int) -> tuple[Integers, Integers, Integers]:

@@ -92,9 +92,9 @@ class TiledCall:
     head_groups: tuple[HeadGroup, ...]
     use_fused: bool
     seed: int
-    tables: DeviceTables | None = None  # on other devices than the CPU
+    device_tables: DeviceTables | None = None  # on other devices than the CPU
     # Cached additive masks of windows, which look the same all along the diagonal.
-    kept: dict[Any, tuple[Tensor | None, Tensor | None]] = field(default_factory=dict)
+    cached: dict[Any, tuple[Tensor | None, Tensor | None]] = field(default_factory=dict)
 
 
 class PartTensors:
@@ -107,12 +107,12 @@ class PartTensors:
         head_group: HeadGroup,
         part: MaskPart,
         extent: Extent,
-        tables: DeviceTables | None = None,
+        device_tables: DeviceTables | None = None,
     ) -> None:
-        self.head_group, self.part, self.sent_tables = head_group, part, tables
+        self.head_group, self.part, self.device_tables = head_group, part, device_tables
         self.key_heads, self.group_size = key_heads_of(head_group.heads, q.shape[1], k.shape[1])
-        if tables is not None:
-            self.queries, self.keys = tables.queries(part), tables.keys(part)
+        if device_tables is not None:
+            self.queries, self.keys = device_tables.queries(part), device_tables.keys(part)
         else:
             self.queries = None if part.queries is None else torch.from_numpy(part.queries).to(q.device)
             self.keys = None if part.keys is None else torch.from_numpy(part.keys).to(q.device)
@@ -131,15 +131,15 @@ class PartTensors:
 
     def positions(self, row: RowTile) -> tuple[Tensor, Tensor]:
         """The positions of the queries and of the keys of a row tile."""
-        if self.sent_tables is not None:
-            return self.sent_tables.positions(self.part, row)
+        if self.device_tables is not None:
+            return self.device_tables.positions(self.part, row)
         q, k = self.q_positions[row.start : row.stop], take_positions(self.k_positions, row)
         return torch.from_numpy(q), torch.from_numpy(k)
 
     def key_index(self, row: RowTile) -> Tensor:
         """The keys of a row tile of several runs, one by one."""
-        if self.sent_tables is not None:
-            return self.sent_tables.key_index(self.part, row)
+        if self.device_tables is not None:
+            return self.device_tables.key_index(self.part, row)
         return torch.from_numpy(row.key_index)
 
     def take(self, x: Tensor, row: RowTile, *, axis: int = -2) -> Tensor:
@@ -159,22 +159,24 @@ class TilePass(PartTensors):
         head_group: HeadGroup,
         part: MaskPart,
         tensors: tuple[Tensor, Tensor, Tensor],
-        tables: tuple[Tensor, ...],
-        of_tables: tuple[Tensor, ...],
+        bias_tables: tuple[Tensor, ...],
+        table_grads: tuple[Tensor, ...],
         seed: int,
     ) -> None:
         q, k, v = tensors
-        super().__init__(q, k, head_group, part, call.inputs.extent, call.tables)
+        super().__init__(q, k, head_group, part, call.inputs.extent, call.device_tables)
         self.call, self.seed = call, seed
         self.all_k, self.all_v = (x[head_group.batch, self.key_heads] for x in (k, v))
         self.gathered: tuple[Tensor, Tensor] | None = None  # all of this part, if tiles share them
-        self.rules = plain_kernel.ScoreOptions(call.inputs.scale, call.inputs.softcap, call.inputs.dropout)
+        self.options = plain_kernel.ScoreOptions(call.inputs.scale, call.inputs.softcap, call.inputs.dropout)
         bias = call.inputs.bias
         self.rows = rows_of(part, call.inputs)
-        self.tables = bias.narrow(tables, head_group.batch, head_group.heads) if bias is not None else ()
-        self.of_tables = (
-            bias.narrow(of_tables, head_group.batch, head_group.heads)
-            if bias is not None and of_tables
+        self.bias_tables = (
+            bias.narrow(bias_tables, head_group.batch, head_group.heads) if bias is not None else ()
+        )
+        self.table_grads = (
+            bias.narrow(table_grads, head_group.batch, head_group.heads)
+            if bias is not None and table_grads
             else ()
         )
 
@@ -194,8 +196,8 @@ class TilePass(PartTensors):
         """
         # Dropout draws once per tile of the layout, so that the backward pass can draw the same numbers.
         # Other devices run one tile after the other.
-        whole = self.head_group.causal or self.rules.dropout or self.head_group.calls == 1
-        whole = whole or self.call.tables is not None
+        whole = self.head_group.causal or self.options.dropout or self.head_group.calls == 1
+        whole = whole or self.call.device_tables is not None
         rows = self.rows if whole else tuple(_lower(self.rows))
         self._gather_keys(rows)
         return [partial(self._write, output, lse, in_place, number, row) for number, row in enumerate(rows)]
@@ -231,8 +233,8 @@ class TilePass(PartTensors):
             else:
                 of_q, of_k, of_v = plain_kernel.backward(tile, whole.at(rows), self._collector(row))
             _add(grad_q, rows if self.queries is None else self.queries[rows], of_q)
-            self._add_keys(own_k, row, self._gathered(of_k))
-            self._add_keys(own_v, row, self._gathered(of_v))
+            self._add_keys(own_k, row, self._sum_heads(of_k))
+            self._add_keys(own_v, row, self._sum_heads(of_v))
         if self.keys is not None:
             _add(grad_k, self.keys, own_k)
             _add(grad_v, self.keys, own_v)
@@ -245,11 +247,11 @@ class TilePass(PartTensors):
         k, v = self._keys_of(row)
         return Tile(
             self._queries_of(row),
-            self._spread(k),
-            self._spread(v),
+            self._repeat_heads(k),
+            self._repeat_heads(v),
             additive,
             sees,
-            self.rules,
+            self.options,
             causal=self.head_group.causal or row.causal,
             seed=self.seed + number,
         )
@@ -287,22 +289,22 @@ class TilePass(PartTensors):
     def _additive(self, row: RowTile) -> tuple[Tensor | None, Tensor | None]:
         """What is added to the scores of a row tile, and which of its rows see any key (None: all do)."""
         bias = self.call.inputs.bias
-        masked = bool(row.checked) and not (self.head_group.causal or row.causal)
+        masked = bool(row.mixed) and not (self.head_group.causal or row.causal)
         if not masked and bias is None:
             return None, None
         name = self.part.tile_key(row, self.call.inputs.extent) if bias is None else None
-        if name is not None and name in self.call.kept:
-            return self.call.kept[name]
+        if name is not None and name in self.call.cached:
+            return self.call.cached[name]
         found = self._new_additive(row, masked)
         if name is not None:
-            self.call.kept[name] = found
+            self.call.cached[name] = found
         return found
 
     def _new_additive(self, row: RowTile, masked: bool) -> tuple[Tensor, Tensor | None]:
         if self.call.inputs.bias is None:
             return self._forbidden(row)
         q, k = self.positions(row)
-        additive = self.call.inputs.bias.tile(self.tables, q, k, self.call.inputs.extent)
+        additive = self.call.inputs.bias.tile(self.bias_tables, q, k, self.call.inputs.extent)
         # In at least float32, and expanded: the kernel does not broadcast queries and keys.
         additive = additive.to(torch.promote_types(self.all_q.dtype, torch.float32))
         additive = additive.expand(*additive.shape[:2], len(q), len(k))
@@ -318,14 +320,14 @@ class TilePass(PartTensors):
 
         In NumPy, because torch would wake its threads for every small tile.
         """
-        if self.call.tables is not None:
-            return self._sent(row, self.call.tables)
+        if self.call.device_tables is not None:
+            return self._sent(row, self.call.device_tables)
         inputs = self.call.inputs
         wide = np.float64 if self.all_q.dtype == torch.float64 else np.float32
         forbidden = np.zeros((*self.part.mask.lead, row.stop - row.start, row.width), wide)
-        for columns, allowed in self.part.questions(row, inputs.extent):
+        for columns, allowed in self.part.mask_values(row, inputs.extent):
             forbidden[..., columns] = np.where(allowed, wide(0), wide(-np.inf))
-        unasked = row.width > sum(stop - start for start, stop in row.checked)
+        unasked = row.width > sum(stop - start for start, stop in row.mixed)
         sees = np.ones(forbidden.shape[:-1], np.bool_) if unasked else (forbidden == 0).any(-1)
         additive = self.head_group.own(flatten_lead(torch.from_numpy(forbidden), inputs.lead))
         if sees.all():
@@ -336,11 +338,11 @@ class TilePass(PartTensors):
         ]
 
     def _sent(self, row: RowTile, tables: DeviceTables) -> tuple[Tensor, Tensor | None]:
-        """The same from what was sent to the device."""
+        """The same, from the tables that were sent to the device."""
         wide = torch.promote_types(self.all_q.dtype, torch.float32)
         shape = (*self.part.mask.lead, row.stop - row.start, row.width)
         forbidden = torch.zeros(shape, dtype=wide, device=self.all_q.device)
-        for columns, allowed in tables.questions(self.part, row):
+        for columns, allowed in tables.mask_values(self.part, row):
             forbidden[..., columns].masked_fill_(~allowed, -torch.inf)
         additive = self.head_group.own(flatten_lead(forbidden, self.call.inputs.lead))
         return additive, None if tables.all_see(self.part, row) else (additive == 0).any(-1)
@@ -348,12 +350,14 @@ class TilePass(PartTensors):
     def _collector(self, row: RowTile) -> Any:
         """The function to which the plain kernel passes the gradients of the scores, if a bias needs them."""
         bias = self.call.inputs.bias
-        if bias is None or not self.of_tables:
+        if bias is None or not self.table_grads:
             return None
         q, k = self.positions(row)
 
         def collect(rows: slice, grad_scores: Tensor) -> None:
-            bias.add_gradient(self.of_tables, grad_scores, self.tables, q[rows], k, self.call.inputs.extent)
+            bias.add_gradient(
+                self.table_grads, grad_scores, self.bias_tables, q[rows], k, self.call.inputs.extent
+            )
 
         return collect
 
@@ -367,21 +371,21 @@ class TilePass(PartTensors):
             total[:, :, start:stop] += values[:, :, done : done + stop - start]
             done += stop - start
 
-    def _spread(self, x: Tensor) -> Tensor:
+    def _repeat_heads(self, x: Tensor) -> Tensor:
         """Each key head repeated for every query head that shares it."""
         return x if self.group_size == 1 else x.repeat_interleave(self.group_size, dim=1)
 
-    def _gathered(self, grad: Tensor) -> Tensor:
-        """The gradient of ``_spread``."""
+    def _sum_heads(self, grad: Tensor) -> Tensor:
+        """The gradient of ``_repeat_heads``."""
         return grad if self.group_size == 1 else grad.unflatten(1, (-1, self.group_size)).sum(2)
 
 
-def tables_for(
+def device_tables_for(
     inputs: Inputs, head_groups: tuple[HeadGroup, ...], also: PartTiles | None = None
 ) -> DeviceTables | None:
     """What all tiles need on a device, in one copy; None on the CPU, where a tile makes what it needs.
 
-    ``also`` are further tiles for which something must be sent.
+    ``also`` are further tiles whose tables are sent in the same copy.
     """
     if on_host(inputs):
         return None

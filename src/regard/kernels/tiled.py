@@ -26,7 +26,7 @@ from regard.kernels.layout import MAX_TILE_ROWS, lay_out
 from regard.kernels.plain_kernel import BackwardRows, add_sinks, finite_lse, merge
 from regard.kernels.planner import ElementPlan, Plan
 from regard.kernels.precision import full_precision
-from regard.kernels.tile_pass import WHOLE, HeadGroup, PartTiles, TiledCall, TilePass, tables_for
+from regard.kernels.tile_pass import WHOLE, HeadGroup, PartTiles, TiledCall, TilePass, device_tables_for
 from regard.threads import each, spread
 
 MIN_CALL_PAIRS = 1 << 14
@@ -39,14 +39,14 @@ def run(inputs: Inputs, plan: Plan) -> tuple[Tensor, Tensor]:
 
 
 def tiled_call(inputs: Inputs, plan: Plan, also: PartTiles | None = None) -> TiledCall:
-    """What runs a plan. On another device its tables are also those of further tiles."""
+    """What runs a plan. On another device, the tables of the ``also`` tiles are sent along."""
     inputs = inputs.with_positive_scale()
     use_fused = _fused_can(inputs)
     # The fused kernel has a built-in causal mask for squares, but cannot combine it with a bias.
-    head_groups = tuple(head_groups_of(inputs, plan, own_causal=use_fused and inputs.bias is None))
+    head_groups = tuple(head_groups_of(inputs, plan, builtin_causal=use_fused and inputs.bias is None))
     # The seed comes from torch's generator, so that torch.manual_seed determines it.
     seed = int(torch.randint(1 << 62, ())) if inputs.dropout else 0
-    return TiledCall(inputs, head_groups, use_fused, seed, tables_for(inputs, head_groups, also))
+    return TiledCall(inputs, head_groups, use_fused, seed, device_tables_for(inputs, head_groups, also))
 
 
 def run_call(call: TiledCall) -> tuple[Tensor, Tensor]:
@@ -74,11 +74,11 @@ def _fused_can(inputs: Inputs) -> bool:
 
 
 def head_groups_of(
-    inputs: Inputs, plan: Plan, *, own_causal: bool, max_rows: int = MAX_TILE_ROWS
+    inputs: Inputs, plan: Plan, *, builtin_causal: bool, max_rows: int = MAX_TILE_ROWS
 ) -> Iterator[HeadGroup]:
     """The elements of a plan, mapped to the batch and the heads of the tensors.
 
-    ``own_causal`` says that the kernel has a built-in causal mask for squares; otherwise a
+    ``builtin_causal`` says that the kernel has a built-in causal mask for squares; otherwise a
     causal square is split into row tiles of at most ``max_rows`` rows.
     """
     if not inputs.q.numel() or not inputs.k.numel():
@@ -90,9 +90,9 @@ def head_groups_of(
         causal = element.path == "causal"
         # Without a built-in causal mask, tiles skip the empty half. Only the kernels of this file take
         # positions that are not in order.
-        cut = not own_causal and (causal or any(part.reordered for part in element.parts))
+        cut = not builtin_causal and (causal or any(part.reordered for part in element.parts))
         parts = _tiles_of(element.mask, plan.extent, plan.region, max_rows=max_rows) if cut else element.parts
-        return HeadGroup(batch, heads, causal and own_causal, parts)
+        return HeadGroup(batch, heads, causal and builtin_causal, parts)
 
     if () in elements:
         yield head_group(elements[()], WHOLE, WHOLE)
@@ -130,8 +130,8 @@ def run_backward(
     inputs = inputs.with_positive_scale()
     # The fused kernel has no gradient for a bias.
     use_fused = _fused_can(inputs) and inputs.bias is None
-    head_groups = tuple(head_groups_of(inputs, plan, own_causal=use_fused))
-    call = TiledCall(inputs, head_groups, use_fused, 0, tables_for(inputs, head_groups))
+    head_groups = tuple(head_groups_of(inputs, plan, builtin_causal=use_fused))
+    call = TiledCall(inputs, head_groups, use_fused, 0, device_tables_for(inputs, head_groups))
     tables = inputs.bias.tables if inputs.bias is not None else ()
     wide = torch.promote_types(inputs.q.dtype, torch.float32)
     rows = (grad.to(inputs.q.dtype), output.to(inputs.q.dtype), lse.to(wide))
@@ -223,10 +223,10 @@ def _one_by_one(
 def _gradients(call: TiledCall, grad: Tensor, *saved: Any) -> tuple[Tensor | None, ...]:
     q, k = saved[:2]
     with full_precision(q):
-        apart = list(_apart(call, q, k))
+        groups = list(_independent_groups(call, q, k))
         # With fewer groups than threads, torch's own threads are faster.
-        size = _spread_size(call, q) if len(apart) >= torch.get_num_threads() else 0
-        return spread(lambda: _backward(call, apart, grad, *saved), size)
+        size = _spread_size(call, q) if len(groups) >= torch.get_num_threads() else 0
+        return spread(lambda: _backward(call, groups, grad, *saved), size)
 
 
 def _forward(
@@ -275,25 +275,25 @@ def _backward(
     def add(one: tuple[HeadGroup, range]) -> tuple[Tensor, ...]:
         """Add the gradients of one head group, over all its parts; return those of the bias tables."""
         head_group, seed = one
-        of_tables = tuple(torch.zeros_like(table) for table in tables)
+        table_grads = tuple(torch.zeros_like(table) for table in tables)
         for part, own_seed in zip(head_group.parts, seed):
-            tile_pass = TilePass(call, head_group, part, (q, k, v), tables, of_tables, own_seed)
+            tile_pass = TilePass(call, head_group, part, (q, k, v), tables, table_grads, own_seed)
             here, there = (head_group.batch, head_group.heads), (head_group.batch, tile_pass.key_heads)
             saved = BackwardRows(grad[here], output[here], finite[here], delta[here])
             tile_pass.backward(saved, grads[0][here], grads[1][there], grads[2][there])
-        return of_tables
+        return table_grads
 
-    each_of_tables = each(add, head_groups)
-    of_tables = tuple(torch.zeros_like(table) for table in tables)
-    for some in each_of_tables:
-        for total, own in zip(of_tables, some):
+    all_table_grads = each(add, head_groups)
+    table_grads = tuple(torch.zeros_like(table) for table in tables)
+    for some in all_table_grads:
+        for total, own in zip(table_grads, some):
             total += own
     of_sinks = None
     if sinks is not None:
         # The sink has no value, so only the −delta term of the softmax gradient remains.
         taken = torch.exp(sinks.to(lse.dtype)[:, None] - finite) * delta
         of_sinks = -taken.sum((0, 2)).to(sinks.dtype)
-    return *(g.to(x.dtype) for g, x in zip(grads, (q, k, v))), of_sinks, *of_tables
+    return *(g.to(x.dtype) for g, x in zip(grads, (q, k, v))), of_sinks, *table_grads
 
 
 def writes_all(head_group: HeadGroup) -> bool:
@@ -315,7 +315,7 @@ def _seeded(call: TiledCall) -> Iterator[tuple[HeadGroup, range]]:
         seed = after
 
 
-def _apart(call: TiledCall, q: Tensor, k: Tensor) -> Iterator[tuple[HeadGroup, range]]:
+def _independent_groups(call: TiledCall, q: Tensor, k: Tensor) -> Iterator[tuple[HeadGroup, range]]:
     """The head groups split by batch and heads, so that they can be computed in parallel."""
     batch, heads = q.shape[:2]
     for head_group, seed in _seeded(call):

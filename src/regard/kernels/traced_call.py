@@ -17,7 +17,7 @@ from torch import Tensor
 
 from regard.errors import ArgumentError
 from regard.kernels.bias import BiasLike
-from regard.kernels.functional import planned
+from regard.kernels.functional import run_planned
 from regard.kernels.inputs import Inputs, check_tensors, prepare
 from regard.kernels.planner import plan_extent
 from regard.kernels.tiled import run_backward
@@ -96,7 +96,7 @@ def _inputs(
 
 def _forward(q: Tensor, k: Tensor, v: Tensor, *options: Any) -> tuple[Tensor, Tensor]:
     inputs = _inputs(q, k, v, *options)
-    output, lse = planned(inputs, plan_extent(inputs.mask, inputs.extent))
+    output, lse = run_planned(inputs, plan_extent(inputs.mask, inputs.extent))
     return inputs.restore(output).contiguous(), inputs.restore(lse).contiguous()
 
 

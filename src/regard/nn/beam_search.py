@@ -1,7 +1,7 @@
 """Beam search: several candidate texts per prompt, of which one is returned.
 
 A beam that has ended is kept and competes with the others by its penalised score
-``log p / length ** length_penalty``. The search stops when no unfinished beam can still win. If somebody else
+``log p / length ** length_penalty``. The search stops when no unfinished beam can still win. If the caller
 chooses among the beams, it stops when all of them have ended.
 """
 

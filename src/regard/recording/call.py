@@ -352,7 +352,7 @@ def part_of(tensor: Tensor, batch: int | None, heads: Sequence[int] | None) -> T
 
 
 def positions(part: Positions, length: int, name: str) -> Integers:
-    """The positions that are meant, each from 0 to length − 1."""
+    """The requested positions, each from 0 to length − 1."""
     if isinstance(part, slice):
         return np.arange(length)[part]
     try:

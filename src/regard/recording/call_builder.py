@@ -239,8 +239,8 @@ class ScoredCallBuilder(CallBuilder):
 
     def _take(self, rows: Tensor) -> None:
         """Select rows of the batch; a row can occur several times."""
-        for name, grown in self.buffers.items():
-            self.buffers[name] = Buffer(grown.rows[rows.to(grown.rows.device)], axis=2)
+        for name, buffer in self.buffers.items():
+            self.buffers[name] = Buffer(buffer.rows[rows.to(buffer.rows.device)], axis=2)
         self.bias = None if self.bias is None else self.bias.select(batch=rows)
         self.views = [(start, stop, SelectedMaskView(view, rows)) for start, stop, view in self.views]
 
@@ -294,11 +294,11 @@ class ScoredCallBuilder(CallBuilder):
 
         The lse that the model computed belongs to other scores: with it, weights would exceed 1.
         """
-        grown = self.buffers["lse"]
-        begin = self.start + grown.rows.shape[2]
+        buffer = self.buffers["lse"]
+        begin = self.start + buffer.rows.shape[2]
         for start, stop, mask in self._masks_from(begin):
             keys = self.keys if self.cross else stop - self.first_key
-            wide = grown.rows.dtype
+            wide = buffer.rows.dtype
             q = self.buffers["q"].rows[:, :, start - self.start : stop - self.start].to(wide)
             k = self.buffers["k"].rows[:, :, :keys].to(wide)
             rows = slice(start - self.start, stop - self.start)
@@ -313,7 +313,7 @@ class ScoredCallBuilder(CallBuilder):
                     softcap=self.softcap,
                     sinks=self.sinks,
                 )
-            grown.append(lse)
+            buffer.append(lse)
 
     def _masks_from(self, begin: int) -> Iterator[tuple[int, int, Mask]]:
         """The spans of rows from ``begin`` on, each with the mask over its keys."""
@@ -328,7 +328,7 @@ class ScoredCallBuilder(CallBuilder):
     def call(self) -> ScoredCall | SummaryCall:
         """The call so far, as its statistics if that is what the watch keeps."""
         self._complete_lse()
-        tensors: dict[str, Any] = {name: grown.finish() for name, grown in self.buffers.items()}
+        tensors: dict[str, Any] = {name: buffer.finish() for name, buffer in self.buffers.items()}
         residual = tensors.pop("residual", None)
         if residual is not None and residual.shape[2] == tensors["q"].shape[2]:  # every row has one
             tensors["residual"] = residual[:, 0]

@@ -239,14 +239,14 @@ class Recorder:
 class CallForwarder(Recorder):
     """Passes each call to a function at once and keeps none, so it takes the memory of one call."""
 
-    def __init__(self, options: WatchOptions, hear: Callable[[Call], None]) -> None:
+    def __init__(self, options: WatchOptions, receive: Callable[[Call], None]) -> None:
         super().__init__(options)
-        self.hear = hear
+        self.receive = receive
 
     def put(self, place: CallPlace, builder: AnyCallBuilder) -> None:
         """Pass the call on."""
         del place
-        self.hear(builder.call())
+        self.receive(builder.call())
 
 
 def raise_unknown_layers(missing: Sequence[int], known: int) -> None:

@@ -137,8 +137,8 @@ class ScoredCall(Call):
         q = widened(_rows(self.q[batch, index], i))
         k = widened(_rows(self.k[batch, self.key_head(index)], j))
         with full_precision(q):
-            rules = ScoreOptions(self.scale, self.softcap)
-            scores, _ = scores_of(q, k, self.bias_at(batch, index, i, j), rules)
+            options = ScoreOptions(self.scale, self.softcap)
+            scores, _ = scores_of(q, k, self.bias_at(batch, index, i, j), options)
         weights = weights_of(scores, _rows(self.lse[batch, index], i).to(q.dtype)[:, None])
         allowed = self.mask.select((batch, index)).evaluate(self.extent, i + self.extent.offset, j)
         if allowed.all():

@@ -111,9 +111,9 @@ def watch(
 
 
 def listen(
-    model: nn.Module, hear: Callable[[Call], None], *, layers: int | Sequence[int] | None = None
+    model: nn.Module, receive: Callable[[Call], None], *, layers: int | Sequence[int] | None = None
 ) -> Watch:
-    """Like :func:`watch`, but pass every call to ``hear`` at once and keep none.
+    """Like :func:`watch`, but pass every call to ``receive`` at once and keep none.
 
     >>> import torch
     >>> model = torch.nn.MultiheadAttention(16, 2, batch_first=True)
@@ -124,7 +124,7 @@ def listen(
     """
     options = WatchOptions(_numbers("layers", layers))
     _check_layers(model, options)
-    return Watch(model, CallForwarder(options, hear))
+    return Watch(model, CallForwarder(options, receive))
 
 
 def _check_layers(model: nn.Module, options: WatchOptions) -> None:
@@ -157,8 +157,8 @@ class Watch:
         with ExitStack() as stack:
             tracker = ModuleTracker(self._model, self._recorder)
             # A part that hides its Q and K is asked for its dense weights.
-            hidden = partial(dense_weights_recorded, tracker=tracker)
-            stack.enter_context(calls_intercepted(tracker, hidden))
+            fallback = partial(dense_weights_recorded, tracker=tracker)
+            stack.enter_context(calls_intercepted(tracker, fallback))
             if self._recorder.options.projections is not None:
                 residuals = ResidualStream(self._model, self._recorder.options.projections)
                 stack.enter_context(residuals.followed())

@@ -83,7 +83,7 @@ def hide_names(
     stand_ins: Sequence[StandIn] = TAUGHT,
     evidence: NameEvidence | None = None,
 ) -> HiddenNames:
-    """Let others stand in for names, as far as there are any.
+    """Replace names by stand-ins, as long as there are free ones.
 
     Names are the capitalized words that are not among ``words``, and those that the evidence finds.
 

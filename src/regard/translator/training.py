@@ -83,7 +83,7 @@ def train(
         pairs: from :func:`read_pairs`.
         folder: where everything is written; see ``training_folder.py``.
         recipe: what to do. To resume, it must be the one that the run started with.
-        dictionary: from :func:`read_dictionary`; its words are taught beside the sentences.
+        dictionary: from :func:`read_dictionary`; its words are taught alongside the sentences.
         resume: continue from the last checkpoint; without one, start from the beginning.
         minutes: stop after this time, with a checkpoint to continue from.
         processes: those that train together; see :func:`joined`.
@@ -212,7 +212,7 @@ class _Training:
         return position
 
     def monitored(self) -> AbstractContextManager[object]:
-        """Numbers of every head beside the log, from the first process."""
+        """Numbers of every head, written next to the log, from the first process."""
         if not self.processes.first or self.position.step >= self.recipe.steps:
             return nullcontext()
         every = max(1, min(MONITORED, self.recipe.steps // 50))

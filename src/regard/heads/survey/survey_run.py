@@ -256,7 +256,7 @@ class SurveyRun:
     def _end(
         self, position: SurveyPosition, before: Accumulators, progress: ProcessProgress, found: Accumulators
     ) -> tuple[SurveyPosition, Accumulators]:
-        """Merge the results of all processes into one state; until it is written, the parts have them."""
+        """Merge the results of all processes into one state; until it is written, they are in the parts."""
         together = found.shared(self.processes)
         seconds = (
             float(self.processes.total(torch.tensor([progress.seconds]).double())) / self.processes.count

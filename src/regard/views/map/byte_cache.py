@@ -54,7 +54,7 @@ class ByteCache(Generic[Cached]):
                 self._drop(next(iter(self._held)))
 
     def drop(self, fits: Callable[[Any], bool]) -> None:
-        """Remove everything whose key fits."""
+        """Remove everything whose key satisfies a condition."""
         with self._lock:
             for key in [key for key in self._held if fits(key)]:
                 self._drop(key)
