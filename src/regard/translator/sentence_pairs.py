@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from regard.errors import ArgumentError, DataError
+from regard.translator.chinese_script import punctuated, simplified
 
 HAN = re.compile(r"[\u3400-\u9fff]")
 
@@ -218,16 +219,8 @@ def _columns(path: Path, line: str) -> tuple[int, int, int]:
 
 
 def _folded(pairs: Sequence[Pair]) -> list[Pair]:
-    """The same pairs in simplified characters; half of the file is in traditional ones."""
-    try:
-        from opencc import OpenCC
-    except ImportError as error:
-        raise DataError(
-            "Converting Chinese to simplified characters needs opencc-python-reimplemented.",
-            got="no such package",
-            do='Install it with pip install "regard[train]".',
-        ) from error
-    convert = OpenCC("t2s").convert
-    # One call for all, because each call is slow to start; no word crosses a line.
-    folded = convert("\n".join(pair.chinese for pair in pairs)).split("\n")
-    return [Pair(pair.english, chinese) for pair, chinese in zip(pairs, folded, strict=True)]
+    """The same pairs as they are printed on the mainland; half of the file is in traditional characters."""
+    folded = simplified([pair.chinese for pair in pairs])
+    return [
+        Pair(pair.english, punctuated(chinese)) for pair, chinese in zip(pairs, folded, strict=True)
+    ]
