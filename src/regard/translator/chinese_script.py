@@ -1,7 +1,7 @@
 """Chinese as it is printed on the mainland: simplified characters and full-width punctuation.
 
-Half of the pairs of Tatoeba are in traditional characters, and some have the punctuation of an English keyboard.
-A model that is trained on both writes both.
+Half of the pairs of Tatoeba are in traditional characters, and some have the punctuation of an English
+keyboard. A model that is trained on both writes both.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def simplified(texts: Sequence[str]) -> list[str]:
     # One call for all, because each call is slow to start; no word crosses a line.
     text = "\n".join(texts)
     folded = _converter("t2s")(text)
-    # In Taiwan 著 is also what is 着 on the mainland, and only the other table knows which one it is. That table
-    # is for traditional texts alone: it changes 什么, so nothing else is taken from it.
+    # In Taiwan 著 is also what is 着 on the mainland, and only the other table knows which one it is. That
+    # table is for traditional texts alone: it changes 什么, so nothing else is taken from it.
     mainland = _converter("tw2s")(text)
     if "著" in folded and len(mainland) == len(folded):
         pairs = zip(folded, mainland, strict=True)

@@ -221,6 +221,4 @@ def _columns(path: Path, line: str) -> tuple[int, int, int]:
 def _folded(pairs: Sequence[Pair]) -> list[Pair]:
     """The same pairs as they are printed on the mainland; half of the file is in traditional characters."""
     folded = simplified([pair.chinese for pair in pairs])
-    return [
-        Pair(pair.english, punctuated(chinese)) for pair, chinese in zip(pairs, folded, strict=True)
-    ]
+    return [Pair(pair.english, punctuated(chinese)) for pair, chinese in zip(pairs, folded, strict=True)]
