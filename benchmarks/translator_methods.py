@@ -36,16 +36,6 @@ NAME = "translator_methods"
 LAYERS = {"encoder_layers": 2, "decoder_layers": 1}
 """Fewer than in the built-in model, so that a small budget shows more sentences to the model."""
 
-BASE = {
-    **LAYERS,
-    "english_tokens": 19_000,
-    "dropout": 0.25,
-    "written_pairs": False,
-    "recombined": 0.8,
-    "entries": 0.5,
-}
-"""What every training here has, where the built-in recipe may differ."""
-
 CHECKPOINTS, AVERAGED = 5, 2
 """Checkpoints of a training, and how many of the last ones are averaged."""
 
@@ -65,20 +55,28 @@ class Method:
 
 OWN_PIECES = {"pretrained": "", "english_tokens": 4000}
 METHODS = (
-    Method("base", "dictionary, recombined pairs, trained encoder", {}),
-    Method("written-pairs", "with the sentence pairs that come with regard", {"written_pairs": True}),
-    Method("no-entries", "no dictionary entries", {"entries": 0.0}),
+    Method("base", "as in the recipe of the built-in translator", {}),
+    Method("no-written-pairs", "without the sentence pairs that come with regard", {"written_pairs": False}),
     Method("no-recombined", "no recombined pairs", {"recombined": 0.0}),
-    Method("sentences", "neither entries nor recombined pairs", {"entries": 0.0, "recombined": 0.0}),
-    Method("any-word", "recombined with any word of the kind, not with similar ones", {"similar": 0}),
-    Method("no-target-dropout", "no characters hidden from the decoder", {"target_dropout": 0.0}),
-    Method("r-drop", "R-Drop, with the weight 2 (twice the time for a step)", {"consistency": 2.0}),
+    Method("no-entries", "no dictionary entries", {"entries": 0.0}),
+    Method(
+        "sentences",
+        "the user's sentence pairs alone: no written or recombined pairs, no entries",
+        {"written_pairs": False, "entries": 0.0, "recombined": 0.0},
+    ),
     Method(
         "bpe", "no trained encoder: 4,000 byte-pair pieces, an encoder of the decoder's width", OWN_PIECES
     ),
     Method("bpe-dropout", "the same with BPE dropout of 0.1", {**OWN_PIECES, "piece_dropout": 0.1}, "bpe"),
-    Method("small-vocabulary", "10,000 English pieces instead of 19,000", {"english_tokens": 10_000}),
+    Method("r-drop", "R-Drop, with the weight 2 (twice the time for a step)", {"consistency": 2.0}),
     Method("longer", "twice the steps", {}, times=2),
+    Method("no-target-dropout", "no characters hidden from the decoder", {"target_dropout": 0.0}),
+    Method("any-word", "recombined with any word of the kind, not with similar ones", {"similar": 0}),
+    Method("small-vocabulary", "10,000 English pieces", {"english_tokens": 10_000}),
+    Method(
+        "slower-encoder", "the trained encoder at a twentieth of the learning rate", {"pretrained_rate": 0.05}
+    ),
+    Method("more-dropout", "dropout of 0.3", {"dropout": 0.3}),
 )
 
 
@@ -93,7 +91,7 @@ def recipe_of(method: Method, steps: int, tokens: int) -> Recipe:
         "checkpoint_every": max(1, steps // CHECKPOINTS),
         "averaged": AVERAGED,
     }
-    return replace(base, **{**BASE, **budget, **method.changes})
+    return replace(base, **{**LAYERS, **budget, **method.changes})
 
 
 def measured(run: TrainingRun) -> dict[str, Any]:

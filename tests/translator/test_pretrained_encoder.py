@@ -19,9 +19,9 @@ from regard.translator.pretrained_encoder import (
     start_from_pretrained,
 )
 from regard.translator.recipe import TRAINED_ENCODERS
+from regard.translator.stored_weights import SCALE
 from regard.translator.training_folder import begin_run, recipe_of
 from regard.translator.translate_text import (
-    EMBEDDINGS,
     build_model,
     load_translator,
     read_vocabularies,
@@ -155,15 +155,18 @@ def test_common_words_that_nothing_teaches_are_in_the_vocabulary(package, pairs,
     assert read_vocabularies(tmp_path / "run").english.pieces("apple") == ["apple"]
 
 
-def test_its_embeddings_are_stored_in_four_bits(started, english, tiny, tmp_path):
-    recipe = dataclasses.replace(tiny, pretrained=NAME, encoder_layers=3, width=40, length=20)
+def test_its_weights_are_stored_in_the_bits_of_the_recipe(started, english, tiny, tmp_path):
+    recipe = dataclasses.replace(tiny, pretrained=NAME, encoder_layers=3, width=40, length=20, bits=6)
     vocabularies = Vocabularies(english, ChineseCharacters.learn(["你好。"], least=1))
     save_translator(tmp_path, started.state_dict(), vocabularies, recipe)
     stored, _ = read_tensors(tmp_path / "model.safetensors", do="")
-    assert {name for name, tensor in stored.items() if tensor.dtype == torch.uint8} == {EMBEDDINGS}
-    found = load_translator(tmp_path).model.source.table.weight
-    error = (found - started.source.table.weight).abs().amax(-1)
-    assert (error <= 0.5001 * stored[EMBEDDINGS + ".scale"].flatten()).all()
+    matrices = [name for name, tensor in stored.items() if name + SCALE in stored]
+    assert len(matrices) > 10
+    assert all(stored[name].shape[-2:] == (6, started.state_dict()[name].shape[-1] / 8) for name in matrices)
+    found = load_translator(tmp_path).model.state_dict()
+    for name in matrices:
+        error = (found[name] - started.state_dict()[name]).abs()
+        assert (error <= 0.5001 * stored[name + SCALE]).all()
 
 
 def test_the_trained_encoder_has_its_own_learning_rate(package, pairs, tiny, tmp_path):

@@ -22,7 +22,7 @@ It is made to be inspected: its attention is what regard shows.
 |---|---|
 {_sizes(recipe)}
 | parameters | {scores["parameters"]:,}; the output projection is the embedding of characters |
-| files | {megabytes:.1f} MB: weights in {_bits(recipe)}, a scale per row; vocabularies, word translations |
+| files | {megabytes:.1f} MB: weights in {recipe.bits} bits, vocabularies, word translations |
 | English | {_pieces(recipe)} |
 | Chinese | characters that were seen at least {recipe.chinese_least} times |
 | longest text | {recipe.length} tokens on either side |
@@ -79,10 +79,6 @@ def _sizes(recipe: Recipe) -> str:
             ("decoder", recipe.decoder_layers, decoder),
         )
     )
-
-
-def _bits(recipe: Recipe) -> str:
-    return "8 bits, embeddings of English in 4" if recipe.pretrained else "8 bits"
 
 
 def _written(scores: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ from regard.checks import check_choice, check_integer, check_number, check_proba
 from regard.errors import ArgumentError, reason
 from regard.nn.embedding import MODEL_POSITIONS
 from regard.nn.layers import NORMS
+from regard.translator.stored_weights import LEAST_BITS, MOST_BITS
 
 LARGEST = 1e30
 """The largest number in a recipe; larger ones would overflow."""
@@ -94,6 +95,7 @@ class Recipe:
     checkpoint_every: int = 200
     log_every: int = 20
     averaged: int = 8  # the last checkpoints, averaged at the end
+    bits: int = MOST_BITS  # of each number of the stored matrices, from 2 to 8
     precision: str = "float32"  # of linear layers; "bfloat16" is faster on CPUs that have it
 
     held_out: int = 1000
@@ -114,6 +116,7 @@ class Recipe:
                 self._check_number(field.name, value)
             elif kind is bool:
                 self._check_flag(field.name, value)
+        check_integer("bits", self.bits, least=LEAST_BITS, most=MOST_BITS)
         check_choice("precision", self.precision, PRECISIONS)
         check_choice("norm", self.norm, tuple(NORMS))
         check_choice("pretrained", self.pretrained, ("", *TRAINED_ENCODERS))

@@ -1,41 +1,50 @@
-"""Weights as they are stored: matrices in 8 or 4 bits with a scale for each row, the rest in half precision.
+"""Weights as they are stored: matrices in a few bits with a scale for each row, the rest in half precision.
 
-w ≈ n · s, with whole numbers n from −127 to 127 and s = max |w| / 127 of its row. The error of a weight is at
-most half a scale, which is well below the noise of training; the file has a quarter of the size.
+w ≈ n · s, with whole numbers n from −N to N, N = 2^(bits − 1) − 1, and s = max |w| / N of its row. The error
+of a weight is at most half a scale, which with 8 bits is far below the noise of training; the file has a
+quarter of the size.
 
-With 4 bits, n is from −7 to 7 and a byte has two of them, the first one in its lower half. The embeddings of
-a trained encoder can be stored so: dropout has trained the encoder to read them with more noise than this.
+Fewer than 8 bits are stored as planes: the first plane has the lowest bit of every number of a row, eight of
+them in each byte, and the last plane the highest. So the shape of a tensor, ``(..., bits, channel / 8)``,
+says how many bits there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
+import numpy as np
 import torch
 from torch import Tensor
 
-FORMAT = "regard translator 3"
+FORMAT = "regard translator 4"
 SCALE = ".scale"
-LEVELS, FEW_LEVELS = 127, 7
+LEAST_BITS, MOST_BITS = 2, 8
+BYTE = 8
+"""Numbers of a row whose bits of one plane are in one byte."""
 
 
-def stored_weights(weights: Mapping[str, Tensor], *, four_bits: Collection[str] = ()) -> dict[str, Tensor]:
-    """The tensors to write for these weights; matrices named in ``four_bits`` take half the space.
+def stored_weights(weights: Mapping[str, Tensor], *, bits: int = MOST_BITS) -> dict[str, Tensor]:
+    """The tensors to write for these weights, with matrices in this many bits, from 2 to 8.
+
+    Rows whose length is not a multiple of 8 are stored in 8 bits.
 
     >>> found = stored_weights({"w": torch.tensor([[0.5, -1.27], [0.0, 0.0]]), "b": torch.ones(2)})
     >>> found["w"], found["b"].dtype
     (tensor([[  50, -127],
             [   0,    0]], dtype=torch.int8), torch.float16)
+    >>> stored_weights({"w": torch.randn(5, 16)}, bits=6)["w"].shape
+    torch.Size([5, 6, 2])
     """
     found: dict[str, Tensor] = {}
     for name, tensor in weights.items():
         if tensor.ndim < 2:
             found[name] = tensor.half()
             continue
-        few = name in four_bits and tensor.shape[-1] % 2 == 0
-        scale = tensor.float().abs().amax(-1, keepdim=True) / (FEW_LEVELS if few else LEVELS)
+        own = bits if tensor.shape[-1] % BYTE == 0 else MOST_BITS
+        scale = tensor.float().abs().amax(-1, keepdim=True) / _largest(own)
         whole = (tensor.float() / scale.clamp(min=torch.finfo(torch.float32).tiny)).round().to(torch.int8)
-        found[name] = _packed(whole) if few else whole
+        found[name] = whole if own == MOST_BITS else _planes(whole, own)
         found[name + SCALE] = scale
     return found
 
@@ -43,9 +52,9 @@ def stored_weights(weights: Mapping[str, Tensor], *, four_bits: Collection[str] 
 def restored_weights(stored: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The weights in single precision; those of older models are stored in half precision.
 
-    >>> weights = {"w": torch.tensor([[0.5, -1.27]]), "few": torch.tensor([[0.7, -0.2]])}
-    >>> restored_weights(stored_weights(weights, four_bits=["few"]))
-    {'w': tensor([[ 0.5000, -1.2700]]), 'few': tensor([[ 0.7000, -0.2000]])}
+    >>> weights = {"w": torch.tensor([[0.5, -1.27]]), "few": torch.arange(8.0)[None] - 7}
+    >>> restored_weights(stored_weights(weights, bits=4))
+    {'w': tensor([[ 0.5000, -1.2700]]), 'few': tensor([[-7., -6., -5., -4., -3., -2., -1.,  0.]])}
     """
     return {
         name: _whole(tensor).float() * stored[name + SCALE] if name + SCALE in stored else tensor.float()
@@ -54,14 +63,25 @@ def restored_weights(stored: Mapping[str, Tensor]) -> dict[str, Tensor]:
     }
 
 
-def _packed(whole: Tensor) -> Tensor:
-    """Two numbers from −7 to 7 in each byte, ``(..., channel)`` → ``(..., channel / 2)``."""
-    above = (whole + FEW_LEVELS).to(torch.uint8)
-    return above[..., ::2] | above[..., 1::2] << 4
+def _largest(bits: int) -> int:
+    return int(2 ** (bits - 1)) - 1
+
+
+def _planes(whole: Tensor, bits: int) -> Tensor:
+    """Numbers as planes of bits, ``(..., channel)`` → ``(..., bits, channel / 8)``."""
+    above = (whole + _largest(bits)).to(torch.uint8)  # from 0
+    planes = (above[..., None, :] >> _places(bits)) & 1  # (..., bits, channel)
+    return torch.from_numpy(np.packbits(planes.numpy(), axis=-1, bitorder="little"))
 
 
 def _whole(stored: Tensor) -> Tensor:
     if stored.dtype != torch.uint8:
         return stored
-    both = torch.stack([stored & 15, stored >> 4], dim=-1).flatten(-2)
-    return both.to(torch.int8) - FEW_LEVELS
+    bits = stored.shape[-2]
+    planes = torch.from_numpy(np.unpackbits(stored.numpy(), axis=-1, bitorder="little"))
+    above = (planes << _places(bits)).sum(-2, dtype=torch.uint8)
+    return above.to(torch.int8) - _largest(bits)
+
+
+def _places(bits: int) -> Tensor:
+    return torch.arange(bits, dtype=torch.uint8)[:, None]  # (bits, 1)

@@ -35,9 +35,6 @@ from regard.translator.vocabulary import (
 
 WEIGHTS, ENGLISH, CHINESE, RECIPE = "model.safetensors", "english.json", "chinese.json", "recipe.json"
 WORDS, NAMES, EVIDENCE = "words.txt", "names.json", "name_evidence.json"
-EMBEDDINGS = "own_source.table.weight"
-"""The weights of the English pieces."""
-
 NUM_BEAMS = 16
 """The width of the beam search, and so the number of candidates to choose from."""
 
@@ -216,8 +213,7 @@ def save_translator(
     """Write weights, both vocabularies, the recipe and the table of translations into a folder."""
     write_vocabularies(folder, vocabularies)
     write_text(folder / RECIPE, recipe.to_json())
-    four_bits = [EMBEDDINGS] if recipe.pretrained else []
-    write_tensors(folder / WEIGHTS, stored_weights(weights, four_bits=four_bits), {"format": FORMAT})
+    write_tensors(folder / WEIGHTS, stored_weights(weights, bits=recipe.bits), {"format": FORMAT})
     if table is not None:
         table.write(folder)
 
@@ -232,9 +228,22 @@ def load_translator(folder: str | Path) -> Translator:
     folder = Path(folder)
     vocabularies = read_vocabularies(folder)
     model = build_model(Recipe.from_json(read_text(folder / RECIPE)), vocabularies)
-    stored, _ = read_tensors(folder / WEIGHTS, do="Copy or export it again.")
-    load_weights(model, restored_weights(stored), folder / WEIGHTS)
+    load_weights(model, _read_weights(folder / WEIGHTS), folder / WEIGHTS)
     return Translator(model.eval(), vocabularies, TranslationTable.read(folder))
+
+
+def _read_weights(path: Path) -> dict[str, Tensor]:
+    stored, _ = read_tensors(path, do="Copy or export it again.")
+    try:
+        return restored_weights(stored)
+    except (RuntimeError, ValueError) as error:
+        raise ModelFileError(
+            "Matrices must be stored as whole numbers with a scale for each row.",
+            got="{error} in {path}",
+            do="Export the model again.",
+            error=str(error).splitlines()[0],
+            path=path,
+        ) from error
 
 
 def write_vocabularies(folder: Path, vocabularies: Vocabularies) -> None:
