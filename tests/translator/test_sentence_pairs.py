@@ -34,6 +34,12 @@ def test_words_are_folded_and_not_only_characters(tmp_path):
     assert read_pairs(written(tmp_path, "A\t乾淨的頭髮\n"))[0].chinese == "干净的头发"
 
 
+def test_chinese_is_as_it_is_printed_on_the_mainland(tmp_path):
+    text = "A\t她睡著了!\nB\t「他寫了一本著名的書?」\nC\t10:30 到, 好嗎?\n"
+    chinese = [pair.chinese for pair in read_pairs(written(tmp_path, text))]
+    assert chinese == ["她睡着了！", "“他写了一本著名的书？”", "10:30到，好吗？"]
+
+
 @pytest.mark.parametrize(
     ("contents", "says"),
     [
