@@ -62,6 +62,75 @@ def test_a_span_of_one_text_is_divided_by_its_own_weight():
     assert (row["one_to_one"], row["monotony"]) == (1, pytest.approx(-1))
 
 
+def test_agreement_by_hand():
+    """Two heads with at least half of the best score; the third has no part in their mean."""
+    weights = torch.tensor(
+        [
+            [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]],
+            [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.8, 0.1, 0.1]],
+            [[0.4, 0.3, 0.3], [0.4, 0.3, 0.3], [0.4, 0.3, 0.3]],
+        ],
+        dtype=torch.float64,
+    )
+    found = heads.alignment(recording_of(*weights.log(), kind="cross"))
+    mean = weights[:2].mean(0)
+    for row in found:
+        overlap = torch.minimum(weights[int(row["head"])], mean).sum(1).mean()
+        assert row["agreement"] == pytest.approx(float(overlap), abs=1e-6)
+    assert [row["head"] for row in found] == [0, 1, 2]
+
+
+def test_heads_at_the_word_come_before_sharper_ones_that_look_ahead():
+    """The one that looks ahead is as one-to-one, and sharper: alone it has the best score."""
+    ahead = looking(6, 7, lambda i: [i + 1])
+    at_the_word = [looking(6, 7, lambda i: [i]) * scale for scale in (0.06, 0.07, 0.08)]
+    found = heads.alignment(recording_of(ahead, *at_the_word, kind="cross"))
+    scores = {row["head"]: row["score"] for row in found}
+    assert max(scores, key=scores.get) == 0
+    assert min(scores.values()) > 0.5 * scores[0]
+    assert found[-1]["head"] == 0
+
+
+def test_one_head_that_aligns_is_found_among_many_that_do_not():
+    """Those that hardly align have no part in the mean, however many they are."""
+    generator = torch.Generator().manual_seed(0)
+    others = [torch.randn(8, 9, generator=generator) for _ in range(60)]
+    found = heads.alignment(recording_of(*others, looking(8, 9, lambda i: [(3 * i) % 8]), kind="cross"))
+    assert (found[0]["head"], found[0]["agreement"]) == (60, pytest.approx(1))
+
+
+def test_agreement_is_between_heads_of_one_text():
+    """Two runs of different lengths: heads are compared within each."""
+    calls = []
+    for run, length in enumerate((4, 6)):
+        one = looking(length, length, lambda i: [i])
+        other = looking(length, length, lambda i, last=length - 1: [last - i])
+        call = call_with(torch.stack([one, one, other])[None], "cross")
+        calls.append(type(call)(**{**call.__dict__, "run": run}))
+    found = heads.alignment(Recording("made", calls))
+    assert [row["agreement"] for row in found] == pytest.approx([2 / 3, 2 / 3, 1 / 3], abs=1e-6)
+    assert [row["head"] for row in found] == [0, 1, 2]
+
+
+def test_the_head_found_in_the_built_in_translator_gets_the_checked_words_right():
+    """By sharpness alone the two best places went to heads that get 24 and 18 of the 30 words right."""
+    from dataclasses import replace
+
+    from regard.translator import embedded, look
+    from regard.translator.alignment import checked_sentences, measure_heads
+
+    translator = embedded()
+    recordings = [
+        look(translator, one.english, translation=one.chinese).recording for one in checked_sentences()
+    ]
+    calls = [replace(call, run=run) for run, seen in enumerate(recordings) for call in seen]
+    found = heads.alignment(Recording("translator", calls))
+    right = {(one.layer, one.head): one.share for one in measure_heads(translator)}
+    order = [right[row["layer"], row["head"]] for row in found]
+    assert order[0] > 0.85
+    assert np.mean(order[:3]) > np.mean(order)
+
+
 def test_known_pairs(cross):
     pairs = [(i, PERMUTED[i]) for i in range(4)]
     found = heads.alignment(cross, pairs=pairs)
@@ -204,6 +273,8 @@ def test_what_is_refused(cross):
         heads.alignment(cross, kind="encoder", queries=[0], keys=[1])
     with pytest.raises(ArgumentError, match="at least one pair"):
         heads.alignment(cross, pairs=[])
+    with pytest.raises(ArgumentError, match=r"at least one pair. Got \[\(0.7, 4.2\)\]"):
+        heads.alignment(cross, pairs=[(0.7, 4.2)])
     with pytest.raises(ArgumentError, match="Every pair must have its query"):
         heads.alignment(cross, pairs=[(9, 0)])
     with pytest.raises(ArgumentError, match="method must be one of"):

@@ -8,14 +8,23 @@ weights of a row over the keys of the span, ``p_ij = w_ij / Σ_{j∈keys} w_ij``
 * ``one_to_one`` is the share of pairs of a query and a key that are each other's strongest, among
   ``min(queries, keys)`` possible ones;
 * ``monotony`` is the rank correlation of queries with their strongest keys: 1 in order, −1 reversed;
-* ``score = mass · sharpness · one_to_one`` sorts the heads. Order is not part of it: languages and
-  chemical reactions reorder.
+* ``score = mass · sharpness · one_to_one`` says how much a head aligns anything with anything. Order is not
+  part of it: languages and chemical reactions reorder.
+
+A head that looks one word ahead is as sharp and one-to-one as one that looks at the word itself, so no score
+of a single head tells them apart. Together the heads do: they miss in different ways, and agree where they
+are right. The heads with at least half of the best score are taken as aligning, and come first;
+
+* ``agreement`` is ``Σ_j min(p_ij, c_ij)``, averaged over the queries, where ``c`` is the mean of the aligning
+  heads: 1 for a head like all of them, 0 for one that never looks where they do. It sorts the aligning heads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import index as whole_number
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -29,16 +38,19 @@ from regard.interception.steps import Kind
 from regard.masks.extent import Integers
 from regard.recording import Call, Recording
 from regard.recording.call import Positions
-from regard.table import Table, Value
+from regard.table import Table
 
 SCORES = ("mass", "sharpness", "one_to_one", "monotony", "score")
-COLUMNS = ("name", "kind", "layer", "head", "texts", *SCORES)
+COLUMNS = ("name", "kind", "layer", "head", "texts", *SCORES, "agreement")
 
 AGAINST_PAIRS = ("precision", "auc")
 """The further columns where pairs are known."""
 
 CELLS = 4_000_000
 """Weights of a head that are in memory at once."""
+
+ALIGNING = 0.5
+"""Heads with at least this share of the best score are taken as aligning."""
 
 TextSpan = Positions | Callable[[list[str]], Positions]
 """Positions in the text, or a function that finds them among the tokens."""
@@ -63,7 +75,8 @@ def alignment(
     Of an encoder-decoder, cross-attention is scored and spans are optional. Within one text, ``queries`` and
     ``keys`` are two spans that do not overlap: positions, or functions of the tokens, so that one call
     serves texts of different lengths. Scores are averaged over texts, which are the elements of the batch and
-    the runs; ``batch`` chooses an element.
+    the runs; ``batch`` chooses an element. The heads with at least half of the best ``score`` come first,
+    sorted by their ``agreement`` with each other; then the others, by score.
 
     >>> import regard
     >>> from regard.translator import embedded, look
@@ -79,19 +92,38 @@ def alignment(
     """
     check_recording(recording)
     known = None if pairs is None else _by_query(pairs)
-    found: dict[tuple[Value, ...], list[list[float]]] = {}
+    found: dict[HeadPlace, list[list[float]]] = {}
+    texts: dict[tuple[object, ...], AlignedText] = {}
     for call in aligning_calls(recording, queries, keys, kind, layers, heads):
         check_batch(call, batch)
         for one in range(call.batch) if batch is None else [batch]:
             span = spans_of(recording, call, one, queries, keys)
             if known is not None:
                 _check_pairs(known, span)
+            same = call.run, one, call.kind, span.queries.tobytes(), span.keys.tobytes()
+            text = texts.setdefault(same, AlignedText(one, span, []))
             for index, head in enumerate(call.head_numbers):
                 place = call.name, call.kind, call.layer, head
+                text.heads.append((place, call, index))
                 found.setdefault(place, []).append(_scores(call, index, one, span, known))
-    rows = [(*place, len(texts), *np.mean(texts, 0).tolist()) for place, texts in found.items()]
-    columns = (*COLUMNS, *(() if known is None else AGAINST_PAIRS))
-    return Table(columns, rows).sort("score" if known is None else "precision", descending=True)
+    means = {place: np.mean(scores, 0).tolist() for place, scores in found.items()}
+    score = {place: float(values[SCORES.index("score")]) for place, values in means.items()}
+    aligning = {place for place, value in score.items() if value >= ALIGNING * max(score.values())}
+    agreement = _agreement(list(texts.values()), aligning)
+    blind = len(SCORES)  # after these come precision and auc
+
+    def worth(place: HeadPlace) -> tuple[float, float]:
+        if known is not None:
+            return means[place][blind], agreement[place]
+        return (1.0, agreement[place]) if place in aligning else (0.0, score[place])
+
+    return Table(
+        (*COLUMNS, *(() if known is None else AGAINST_PAIRS)),
+        [
+            (*place, len(found[place]), *means[place][:blind], agreement[place], *means[place][blind:])
+            for place in sorted(means, key=worth, reverse=True)
+        ],
+    )
 
 
 # ---- which part of the matrix ------------------------------------------------------------------
@@ -103,6 +135,18 @@ class AlignedSpans:
 
     queries: Integers
     keys: Integers
+
+
+HeadPlace = tuple[str, Kind, int, int]
+"""The name, kind and layer of a call, and the number of a head."""
+
+
+class AlignedText(NamedTuple):
+    """One text, its spans, and every head that is scored in it."""
+
+    batch: int
+    span: AlignedSpans
+    heads: list[tuple[HeadPlace, Call, int]]  # with the index of the head in the call
 
 
 def aligning_calls(
@@ -277,10 +321,8 @@ def _scores(
 ) -> list[float]:
     tally = AlignmentTally(span, known)
     step = max(1, CELLS // len(span.keys))
-    head, columns = call.head_numbers[index], span.keys.tolist()
     for start in range(0, len(span.queries), step):
-        rows = span.queries[start : start + step].tolist()
-        tally.add(start, call.weights(head, rows=rows, columns=columns, batch=batch).double().cpu())
+        tally.add(start, _weights(call, index, batch, span.queries[start : start + step], span.keys))
     return tally.scores()
 
 
@@ -293,6 +335,37 @@ def _rank_correlation(keys: Integers) -> float:
     return float(np.corrcoef(np.arange(len(keys)), ranks)[0, 1])
 
 
+# ---- heads together ----------------------------------------------------------------------------
+
+
+def _agreement(texts: Sequence[AlignedText], aligning: set[HeadPlace]) -> dict[HeadPlace, float]:
+    """How far each head looks where the mean of the aligning heads looks, averaged over the texts."""
+    found: dict[HeadPlace, list[float]] = {}
+    for batch, span, heads in texts:
+        voices = [at for at, (place, _, _) in enumerate(heads) if place in aligning]
+        overlap = torch.zeros(len(heads), dtype=torch.float64)
+        step = max(1, CELLS // (len(span.keys) * len(heads)))
+        for start in range(0, len(span.queries), step) if voices else ():
+            rows = span.queries[start : start + step]
+            shares = torch.stack([_shares(call, index, batch, rows, span.keys) for _, call, index in heads])
+            mean = shares[voices].mean(0)  # (row, key)
+            overlap += torch.stack([torch.minimum(one, mean).sum() for one in shares])
+        for (place, _, _), total in zip(heads, overlap.tolist(), strict=True):
+            found.setdefault(place, []).append(total / len(span.queries))
+    return {place: float(np.mean(values)) for place, values in found.items()}
+
+
+def _shares(call: Call, index: int, batch: int, rows: Integers, keys: Integers) -> Tensor:
+    """The weights of some rows divided by their sum over the keys of the span."""
+    weights = _weights(call, index, batch, rows, keys)
+    return weights / weights.sum(1, keepdim=True).clamp(min=torch.finfo(weights.dtype).tiny)
+
+
+def _weights(call: Call, index: int, batch: int, rows: Integers, keys: Integers) -> Tensor:
+    head = call.head_numbers[index]
+    return call.weights(head, rows=rows.tolist(), columns=keys.tolist(), batch=batch).double().cpu()
+
+
 # ---- known pairs -------------------------------------------------------------------------------
 
 
@@ -300,7 +373,7 @@ def _by_query(pairs: Iterable[PositionPair]) -> dict[int, set[int]]:
     found: dict[int, set[int]] = {}
     try:
         for query, key in pairs:
-            found.setdefault(int(query), set()).add(int(key))
+            found.setdefault(whole_number(query), set()).add(whole_number(key))
     except (TypeError, ValueError):
         found = {}
     if not found:
