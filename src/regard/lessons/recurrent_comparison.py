@@ -96,10 +96,7 @@ def compare_order(
         torch.manual_seed(seed)
         recurrent = nn.GRU(width, width, batch_first=True)
         attend = MultiHeadAttention(width, heads)
-        rows = tuple(
-            _compare(recurrent, attend, torch.randn(1, length, width), rounds)
-            for length in lengths
-        )
+        rows = tuple(_compare(recurrent, attend, torch.randn(1, length, width), rounds) for length in lengths)
         x = torch.randn(1, 32, width)
         places = torch.randperm(32)
     with torch.no_grad():
