@@ -67,6 +67,32 @@ def test_cost_errors_are_clean():
         assert "Traceback" not in shown.output
 
 
+FIGURES = {
+    "demo": ["scaling"],
+    "mask": ["causal"],
+    "cost": [],
+    "bench": [],
+    "look": ["a cat"],
+    "ablate": ["a cat"],
+}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_of_another_format_is_refused_before_anything_is_computed(name):
+    shown = run(name, *FIGURES[name], "--figure", "x.docx")
+    assert shown.exit_code == 1
+    assert shown.output.startswith("Error: A figure must be saved as .png, .svg or .pdf. Got x.docx.")
+
+
+def test_every_command_that_writes_figures_refuses_other_formats():
+    with_figures = {
+        name
+        for name, command in main.commands.items()
+        if any("--figure" in option.opts for option in command.params)
+    }
+    assert with_figures == set(FIGURES)
+
+
 # ---- mask ----------------------------------------------------------------------------------------
 
 

@@ -263,6 +263,16 @@ def test_heads_in_chinese(statuses):
     assert set(statuses) == {"正在翻译 …"}
 
 
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_legend_names_the_columns_as_their_headings_do(lang):
+    shown = run("heads", CAT, "--most", 1, "--lang", lang, env={"COLUMNS": "150"}).output
+    headings = re.split(r"\s{2,}", shown.splitlines()[0].strip())
+    legend = shown.rpartition("\n…")[2].replace("\n", "")
+    missing = [heading for heading in headings[3:] if heading not in legend]
+    assert headings[-1] in {"top key", "最受关注"}
+    assert missing == []
+
+
 @pytest.mark.parametrize("options", [["--csv"], ["--json"], ["--roles", "--csv"], ["--roles", "--json"]])
 def test_machines_read_the_same_in_every_language(options):
     assert run("heads", CAT, *options, "--lang", "zh").stdout == run("heads", CAT, *options).stdout

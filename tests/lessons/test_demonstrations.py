@@ -153,6 +153,11 @@ def test_order_steps_paths_and_reach():
     assert found.shuffled < 1e-5
 
 
+def test_reach_over_many_steps_is_small_but_not_zero():
+    (row,) = compare_order((1024,), width=16, rounds=1).rows
+    assert 0 < row.recurrent_reach < 1e-50  # in float32 it would be 0
+
+
 def test_single_heads_are_equal_given_equal_weights():
     found = compare_single(7, width=11, channels=5)
     assert found.before > 0.01

@@ -12,10 +12,6 @@ from regard.errors import ArgumentError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-figure_option = click.option(
-    "--figure", "path", type=click.Path(path_type=Path), help="Write a figure as .png, .svg or .pdf."
-)
-
 model_option = click.option(
     "--model", metavar="NAME-OR-PATH", help="A transformers model; by default the built-in translator."
 )
@@ -25,6 +21,7 @@ pair_option = click.option(
 )
 
 PAGE_ENDINGS = (".html", ".htm")
+FIGURE_ENDINGS = (".png", ".svg", ".pdf")
 
 
 def check_page_file(context: click.Context, option: click.Parameter, page: Path | None) -> Path | None:
@@ -41,6 +38,24 @@ def check_page_file(context: click.Context, option: click.Parameter, page: Path 
         )
     return page
 
+
+def check_figure_file(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
+    """Refuse a format that figures do not have, before anything is computed."""
+    del context, option
+    if path is not None and path.suffix.lower() not in FIGURE_ENDINGS:
+        raise ArgumentError(
+            "A figure must be saved as .png, .svg or .pdf.", got="{name}", do="Choose one.", name=path.name
+        )
+    return path
+
+
+figure_option = click.option(
+    "--figure",
+    "path",
+    type=click.Path(path_type=Path),
+    callback=check_figure_file,
+    help="Write a figure as .png, .svg or .pdf.",
+)
 
 force_option = click.option("--force", is_flag=True, help="Write the page even if it is larger than 200 MB.")
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 
 import torch
@@ -23,6 +24,8 @@ from torch import Tensor, nn
 from regard.lessons.facts import Fact, text
 from regard.lessons.panels import Curves, draw
 from regard.nn import MultiHeadAttention
+
+SMALLEST = torch.finfo(torch.float64).tiny
 
 
 @dataclass(frozen=True)
@@ -93,10 +96,7 @@ def compare_order(
         torch.manual_seed(seed)
         recurrent = nn.GRU(width, width, batch_first=True)
         attend = MultiHeadAttention(width, heads)
-        rows = tuple(
-            _compare(lambda x: recurrent(x)[0], attend, torch.randn(1, length, width), rounds)
-            for length in lengths
-        )
+        rows = tuple(_compare(recurrent, attend, torch.randn(1, length, width), rounds) for length in lengths)
         x = torch.randn(1, 32, width)
         places = torch.randperm(32)
     with torch.no_grad():
@@ -104,9 +104,7 @@ def compare_order(
     return RecurrentComparison(width, rows, shuffled)
 
 
-def _compare(
-    recurrent: Callable[[Tensor], Tensor], attend: Callable[[Tensor], Tensor], x: Tensor, rounds: int
-) -> LengthComparison:
+def _compare(recurrent: nn.Module, attend: nn.Module, x: Tensor, rounds: int) -> LengthComparison:
     length = x.shape[1]
     with torch.no_grad():
         seconds = [_seconds(net, x, rounds) for net in (recurrent, attend)]
@@ -114,7 +112,7 @@ def _compare(
     return LengthComparison(length, length, 1, length - 1, 1, *seconds, *reach)
 
 
-def _seconds(net: Callable[[Tensor], Tensor], x: Tensor, rounds: int) -> float:
+def _seconds(net: nn.Module, x: Tensor, rounds: int) -> float:
     net(x)
     times = []
     for _ in range(rounds):
@@ -124,13 +122,16 @@ def _seconds(net: Callable[[Tensor], Tensor], x: Tensor, rounds: int) -> float:
     return statistics.median(times)
 
 
-def _reach(net: Callable[[Tensor], Tensor], x: Tensor) -> float:
-    x = x.clone().requires_grad_()
+def _reach(net: nn.Module, x: Tensor) -> float:
+    # In float32 the gradient of a recurrent net is 0 after some two hundred steps.
+    net, x = deepcopy(net).double(), x.double().requires_grad_()
+    output = net(x)[0] if isinstance(net, nn.GRU) else net(x)
     # The sum of squares represents the whole output; a plain sum could cancel out.
-    net(x)[0, -1].square().sum().backward()
+    output[0, -1].square().sum().backward()
     assert x.grad is not None
-    first, last = x.grad[0, 0].norm(), x.grad[0, -1].norm()
-    return float(first / last)
+    first, last = x.grad[0, 0], x.grad[0, -1].norm()
+    largest = first.abs().max().clamp(min=SMALLEST)  # the squares of numbers below 1e-162 are 0
+    return float(largest * (first / largest).norm() / last)
 
 
 def draw_order(found: RecurrentComparison, lang: str = "en") -> Figure:
@@ -152,8 +153,8 @@ def draw_order(found: RecurrentComparison, lang: str = "en") -> Figure:
             text("order.reach.title", lang),
             lengths,
             {
-                # A reach of 0 cannot be drawn on a logarithmic axis; float32 ends at 1e-45.
-                recurrent: [max(row.recurrent_reach, 1e-45) for row in found.rows],
+                # A reach of 0 cannot be drawn on a logarithmic axis.
+                recurrent: [max(row.recurrent_reach, SMALLEST) for row in found.rows],
                 attend: [row.attention_reach for row in found.rows],
             },
             side=text("axis.tokens", lang),

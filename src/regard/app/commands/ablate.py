@@ -12,7 +12,7 @@ import click
 
 from regard import atomic
 from regard.app.languages import TEXTS, lang_option
-from regard.app.shared_options import model_option, pair_option
+from regard.app.shared_options import check_figure_file, model_option, pair_option
 from regard.app.text_argument import HELP, read_argument
 
 if TYPE_CHECKING:
@@ -45,7 +45,12 @@ if TYPE_CHECKING:
     show_default=True,
     help="Print at most N rows.",
 )
-@click.option("--figure", type=click.Path(path_type=Path), help="Also a figure as .png, .svg or .pdf.")
+@click.option(
+    "--figure",
+    type=click.Path(path_type=Path),
+    callback=check_figure_file,
+    help="Also a figure as .png, .svg or .pdf.",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Also every number, as .csv or .json.")
 @lang_option
 def ablate(

@@ -13,7 +13,13 @@ from regard import atomic
 from regard.app.desktop import has_desktop
 from regard.app.languages import TEXTS, lang_option
 from regard.app.number_list import NUMBERS
-from regard.app.shared_options import check_page_file, force_option, model_option, pair_option
+from regard.app.shared_options import (
+    check_figure_file,
+    check_page_file,
+    force_option,
+    model_option,
+    pair_option,
+)
 from regard.app.text_argument import HELP, read_argument
 from regard.errors import ArgumentError
 
@@ -56,6 +62,7 @@ LINES = 3
 @click.option(
     "--figure",
     type=click.Path(path_type=Path),
+    callback=check_figure_file,
     help="Also write a figure of --layer and --head as .png, .svg or .pdf.",
 )
 @click.option(
