@@ -23,7 +23,7 @@ from torch import Tensor
 
 from regard.kernels.device_tables import DeviceTables
 from regard.kernels.inputs import Inputs
-from regard.kernels.layout import MaskPart, RowTile
+from regard.kernels.mask_parts import MaskPart, RowTile
 from regard.kernels.statistics_totals import Totals
 from regard.kernels.tile_pass import HeadGroup, PartTensors, flatten_lead
 
