@@ -104,8 +104,8 @@ def align(
         recording: a recording with cross-attention, or of one text with two spans.
         heads: ``(layer, head)`` pairs; by default the best of :func:`regard.heads.alignment`.
         method: "dtw", the monotone path that collects the most weight above the mean (speech, text in the
-            same order);
-            "argmax", the strongest key of each query; "mutual", pairs that are each other's strongest.
+            same order); "argmax", the strongest key of each query; "mutual", pairs that are each other's
+            strongest.
         queries, keys: the two spans, as in :func:`regard.heads.alignment`.
         kind, run, batch: which calls, and which text.
         median: the width of a median filter along the keys, an odd number; 1 for none.
