@@ -1,4 +1,4 @@
-"""``regard look photo.png``: read by an encoder of pictures, or with a question by a model of both."""
+"""``regard look photo.png``: read by an image encoder, or with a question by a model of both."""
 
 import numpy as np
 import pytest

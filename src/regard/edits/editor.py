@@ -28,7 +28,8 @@ class Editor:
         self._current: list[tuple[HeadEdit, EditedCall]] = []
 
     def __repr__(self) -> str:
-        return f"<{self.edit!r} in {self.model}: {len(self.calls)} calls changed>"
+        count = len(self.calls)
+        return f"<{self.edit!r} in {self.model}: {count} call{'' if count == 1 else 's'} changed>"
 
     # ---- called by interception ----------------------------------------------------------------
 

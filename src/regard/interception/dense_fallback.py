@@ -1,6 +1,6 @@
 """Models that hide their Q and K but return dense weights, which are recorded and marked as dense.
 
-Some models of transformers (Bloom, MPT, DeBERTa …) compute attention themselves, off the registry.
+Some models in transformers (Bloom, MPT, DeBERTa …) compute attention themselves, off the registry.
 With ``output_attentions`` they return their n×n weights, which is better than nothing.
 """
 

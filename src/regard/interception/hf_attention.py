@@ -241,7 +241,7 @@ def _wants_weights(options: dict[str, Any]) -> bool:
     return collector is not None and any("attentions" in name for name in collector)
 
 
-# ---- the masks
+# ---- the masks -------------------------------------------------------------------------------
 
 
 class UnknownMaskFunction(Exception):  # noqa: N818 - it never leaves this file

@@ -101,13 +101,13 @@ class ProcessSwitch:
 
 
 def is_pretrained(model: nn.Module) -> bool:
-    """Whether this is a model of transformers, asked without importing transformers."""
+    """Whether this is a transformers model, asked without importing transformers."""
     names = {(kind.__module__, kind.__name__) for kind in type(model).__mro__}
     return ("transformers.modeling_utils", "PreTrainedModel") in names
 
 
 def pretrained_parts(module: nn.Module) -> Iterator[Any]:
-    """The outermost models of transformers in a module: itself, or those that it wraps."""
+    """The outermost transformers models in a module: itself, or those that it wraps."""
     if is_pretrained(module):
         yield module
         return
