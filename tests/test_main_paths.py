@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 ASKED = {f"kernels/{name}.py" for name in ("direct_call", "equal_squares", "precision", "sorted_layouts")}
 """What attention asks on its way: for a shorter path, a cheaper layout, and the precision of products."""
 
-TYPES = {"kernels/mask_parts.py", "interception/steps.py", "recording/call.py"}
+TYPES = {"kernels/mask_parts.py", "interception/call_types.py", "recording/call.py"}
 """What defines the types that are passed on."""
 
 

@@ -10,11 +10,11 @@ from torch import Tensor
 from regard.edits.edit import Edit, EditStep, HeadEdit
 from regard.edits.edited_call import EditedCall
 from regard.errors import ArgumentError, EditError, ShapeError
-from regard.interception.steps import CallPlace, InterceptedCall, Kind
+from regard.interception.call_types import CallPlace, InterceptedCall, Kind
 
 
 class Editor:
-    """Changes the calls of a model; a :class:`regard.interception.steps.CallEditor`."""
+    """Changes the calls of a model; a :class:`regard.interception.call_types.CallEditor`."""
 
     def __init__(self, edit: Edit, model: str) -> None:
         self.edit = edit

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from regard.heads.monitor_file import HeadRow
-from regard.interception.steps import CallPlace, InterceptedCall
+from regard.interception.call_types import CallPlace, InterceptedCall
 from regard.kernels import Statistics, attention_statistics
 from regard.kernels.inputs import Inputs
 from regard.masks import Mask, documents

@@ -16,7 +16,7 @@ from regard.errors import ArgumentError, RecordingError
 from regard.heads.alignment_scores import TextSpan, aligning_calls, alignment, spans_of
 from regard.heads.head_table import check_batch, check_recording, check_run
 from regard.heads.monotone_path import monotone_path
-from regard.interception.steps import Kind
+from regard.interception.call_types import Kind
 from regard.masks.extent import Integers, Numbers
 from regard.recording import Call, Recording
 from regard.table import Table

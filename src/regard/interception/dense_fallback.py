@@ -13,8 +13,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from regard.errors import RecordingError
+from regard.interception.call_types import Kind
 from regard.interception.pipeline import ModuleTracker
-from regard.interception.steps import Kind
 
 FIELDS: dict[str, Kind | None] = {
     "encoder_attentions": "encoder",

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from regard.interception.call_types import CallWriter
 from regard.interception.hf_attention import (
     IMPLEMENTATION,
     ReplacedConfig,
@@ -27,7 +28,6 @@ from regard.interception.hf_attention import (
     replaced_configs,
 )
 from regard.interception.pipeline import ModuleTracker, tracked, trackers_around
-from regard.interception.steps import CallWriter
 from regard.interception.torch_functions import AttentionFunctionMode
 from regard.nn.beam_search import followed
 

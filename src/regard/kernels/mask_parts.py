@@ -9,7 +9,7 @@ cost, and the kernels run them.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -92,6 +92,11 @@ class RowTile:
     def computed(self) -> int:
         """The number of computed pairs: a built-in causal mask skips its empty half."""
         return (self.pairs + self.width) // 2 if self.causal else self.pairs
+
+    def split(self, rows: int) -> Iterator[RowTile]:
+        """The same pairs in tiles of at most this many rows."""
+        for start in range(self.start, self.stop, rows):
+            yield replace(self, start=start, stop=min(start + rows, self.stop))
 
     def column(self, key: int) -> int:
         """The column of a key when the runs are laid side by side."""

@@ -410,17 +410,13 @@ def _split_for_threads(rows: tuple[RowTile, ...]) -> Iterator[RowTile]:
     height = max(MIN_TILE_ROWS, sum(row.stop - row.start for row in rows) // MIN_ROW_TILES)
     for row in rows:
         # A causal square is one call, however long: the kernel's causal mask begins at its first row.
-        step = row.stop - row.start if row.causal else height
-        for start in range(row.start, row.stop, step):
-            yield replace(row, start=start, stop=min(start + step, row.stop))
+        yield from row.split(row.stop - row.start if row.causal else height)
 
 
 def _split_for_bias(rows: tuple[RowTile, ...], heads: int) -> Iterator[RowTile]:
     """Row tiles split so that the values of a bias, which differ by head, take little memory."""
     for row in rows:
-        step = max(1, MAX_BIAS_VALUES // max(1, heads * row.width))
-        for start in range(row.start, row.stop, step):
-            yield replace(row, start=start, stop=min(start + step, row.stop))
+        yield from row.split(max(1, MAX_BIAS_VALUES // max(1, heads * row.width)))
 
 
 def _slices(of: range, count: int, step: int) -> Iterator[slice]:

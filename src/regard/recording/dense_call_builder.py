@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.interception.steps import CallPlace
+from regard.interception.call_types import CallPlace
 from regard.recording.beam_rows import BeamRows, along
 from regard.recording.call import Call
 from regard.recording.dense_call import DenseCall

@@ -11,7 +11,7 @@ from torch import nn
 
 from regard.checks import check_integer
 from regard.errors import RecordingError
-from regard.interception.steps import Kind
+from regard.interception.call_types import Kind
 
 
 @dataclass(frozen=True)
