@@ -19,13 +19,12 @@ import torch
 from torch import Tensor
 
 from regard.kernels import fused_kernel, plain_kernel
+from regard.kernels.bias import WHOLE
 from regard.kernels.device_tables import DeviceTables
 from regard.kernels.inputs import Inputs
 from regard.kernels.mask_parts import MaskPart, RowTile
 from regard.kernels.plain_kernel import BackwardRows, Tile
 from regard.masks.extent import Extent, Integers
-
-WHOLE = slice(None)
 
 HOST = "cpu"
 """The device on which reading a tensor waits for nothing."""
