@@ -110,7 +110,9 @@ bench: $(VENV)/.tools ## compare regard with other tools; prints tables and writ
 	$(BIN)/python benchmarks/ring.py
 	$(BIN)/python benchmarks/recording.py
 	$(BIN)/python benchmarks/edits.py
+	$(BIN)/python benchmarks/ablation.py
 	$(BIN)/python benchmarks/gradients.py
+	$(BIN)/python benchmarks/monitor.py
 	$(BIN)/python benchmarks/roles.py
 	$(BIN)/python benchmarks/pages.py
 	$(BIN)/python benchmarks/survey.py

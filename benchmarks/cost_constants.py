@@ -1,4 +1,4 @@
-"""Measures the constants by which a plan chooses its layout (``regard/kernels/layout.py``).
+"""Measures the constants by which a plan chooses its layout (``regard/kernels/mask_parts.py``).
 
 python benchmarks/cost_constants.py    prints them next to those in use, and writes results/cost_constants.md
 
@@ -25,10 +25,11 @@ from harness import Row, report, seconds
 from torch import Tensor
 
 from regard import masks
-from regard.kernels import layout, tiled
+from regard.kernels import mask_parts, tiled
 from regard.kernels.inputs import prepare
-from regard.kernels.layout import MaskPart, Region, RowTile
+from regard.kernels.mask_parts import MaskPart, Region, RowTile
 from regard.kernels.planner import ElementPlan, Plan
+from regard.kernels.sorted_layouts import by_document
 from regard.kernels.tile_pass import HeadGroup, PartTensors
 from regard.masks.extent import Extent
 
@@ -40,7 +41,7 @@ EXTENT = Extent(N, N)
 def planned(mask: masks.Mask, *, length: int) -> tuple[Plan, MaskPart]:
     """The layout by documents, whether or not it would be chosen."""
     region = Region.whole(EXTENT)
-    part = layout._by_document(mask, EXTENT, region, length)
+    part = by_document(mask, EXTENT, region, length)
     assert part is not None
     return Plan(mask, EXTENT, region, (ElementPlan((), "block-sparse", mask, (part,)),)), part
 
@@ -104,7 +105,7 @@ def main() -> None:
     found = measure(parser.parse_args().rounds)
     rows = []
     for name in ("CALL_PAIRS", "MASKED_PAIR", "GATHERED_POSITION", "COPIED_KEY"):
-        used, ratio = getattr(layout, name), getattr(layout, name) / found[name]
+        used, ratio = getattr(mask_parts, name), getattr(mask_parts, name) / found[name]
         within = 1 / 3 <= ratio <= 3
         rows.append(
             Row(f"{name}, in pairs", f"{used:g}", f"{found[name]:.3g}", f"{ratio:.2f}×", "⅓ … 3×", within)

@@ -91,7 +91,7 @@ def always_tiled(monkeypatch):
 
 @pytest.fixture(scope="session")
 def model_folders(tmp_path_factory):
-    """Small models of transformers, each in its folder."""
+    """Small transformers models, each in its folder."""
     from small_models import save_small_models
 
     return save_small_models(tmp_path_factory.mktemp("models"))

@@ -100,6 +100,12 @@ def test_imports_only_point_up_the_list_of_rooms():
     assert wrong == {}
 
 
+def test_contributing_lists_the_rooms_in_this_order():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = text.partition("| in `src/regard/` |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| `(\w+)(?:\.py|/)`", table, re.MULTILINE) == ROOMS
+
+
 def test_the_order_test_would_notice(tmp_path):
     wrong = tmp_path / "wrong.py"
     wrong.write_text(

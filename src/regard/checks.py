@@ -105,6 +105,24 @@ def check_integers(name: str, given: int | Iterable[int], *, least: int = 0) -> 
     return tuple(int(one) for one in found)
 
 
+def check_position(name: str, given: Any, length: int) -> int:
+    """A position in a text of this length, counted from 0; −1 is the last.
+
+    >>> check_position("row", -1, 5), check_position("row", 3, 5)
+    (4, 3)
+    """
+    if not is_integer(given, -length, length - 1):
+        raise ArgumentError(
+            "{name} must be a position in the text (0 … {last}).",
+            got="{name} = {given}",
+            do="Count from 0; −1 is the last.",
+            name=name,
+            last=length - 1,
+            given=_shown(given),
+        )
+    return given % length
+
+
 def check_number(
     name: str, given: Any, least: float, most: float = math.inf, *, example: float | None = None
 ) -> float:

@@ -55,7 +55,7 @@ if sys.platform == "win32":
     ctypes.windll.kernel32.SetErrorMode(0x8007)  # no dialog that waits for a click when this dies
 else:
     import resource
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # no file of memory either
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # no core dump either
 import torch
 torch.set_num_threads(1)
 F = torch.nn.functional

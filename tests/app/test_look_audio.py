@@ -99,7 +99,7 @@ def test_which_texts_are_files(talk, tmp_path):
 def test_a_file_that_does_not_exist(folder):
     shown = run("look", "missing.wav", "--model", folder)
     assert shown.exit_code != 0
-    assert "A file of audio must exist. Got missing.wav." in " ".join(shown.output.split())
+    assert "An audio file must exist. Got missing.wav." in " ".join(shown.output.split())
 
 
 def test_audio_without_a_model(talk):

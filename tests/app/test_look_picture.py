@@ -1,4 +1,4 @@
-"""``regard look photo.png``: read by an encoder of pictures, or with a question by a model of both."""
+"""``regard look photo.png``: read by an image encoder, or with a question by a model of both."""
 
 import numpy as np
 import pytest
@@ -92,7 +92,7 @@ def test_what_is_refused(vit, tmp_path):
     (tmp_path / "not.png").write_text("no picture")
     for arguments, says in (
         ([tmp_path / "not.png", "--model", vit], "must hold a picture"),
-        ([tmp_path / "not.png"], "must be read by a model of pictures"),
+        ([tmp_path / "not.png"], "must be read by an image model"),
         ([tmp_path / "not.png", "--model", vit, "--generate", 3], "omit --generate"),
         ([photo, "What is this?", "--model", vit], "must be given a picture alone"),
     ):

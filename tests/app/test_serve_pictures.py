@@ -1,4 +1,4 @@
-"""Pictures in the app: an encoder of pictures among the models, over HTTP and in the browser."""
+"""Pictures in the app: an image encoder among the models, over HTTP and in the browser."""
 
 import base64
 from io import BytesIO

@@ -42,7 +42,7 @@ def test_the_diagrams_name_files_that_exist():
 def test_the_table_of_the_source_lists_every_part_of_it():
     listed = re.findall(r"^\| `([a-z_]+)(?:/|\.py)` \|", CONTRIBUTING, re.MULTILINE)
     there = {path.stem for path in SOURCE.iterdir() if path.is_dir() or path.suffix == ".py"}
-    assert set(listed) == {name for name in there if not name.startswith("_")} - {"version", "py"}
+    assert set(listed) == {name for name in there if not name.startswith("_")} - {"py"}
 
 
 def test_what_moved_is_where_upgrading_says():

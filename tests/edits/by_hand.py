@@ -143,7 +143,7 @@ class Hand:
 
 @contextmanager
 def edited_by_hand(model, *edits: HandEdit, keep: bool = False) -> Iterator[Hand]:
-    """Run a model of transformers with a dense attention of ours."""
+    """Run a transformers model with a dense attention of ours."""
     hand = Hand({id(module): name for name, module in model.named_modules()}, list(edits), keep)
     AttentionInterface.register(NAME, hand)
     AttentionMaskInterface.register(NAME, Masks._global_mapping["eager"])

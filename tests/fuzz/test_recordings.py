@@ -14,7 +14,7 @@ from recording.kinds import recordings
 from regard.errors import RecordingFileError
 from regard.heads import roles, table
 from regard.recording import ScoredCall, recording_file
-from regard.recording.row import row_of
+from regard.recording.attention_row import row_of
 from regard.views.figures.downsampling import reduced
 from regard.views.figures.weight_matrix import one_matrix
 from regard.views.map import HeadMatrix

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import regard
 from parity import assert_close, definition, tensors
 from regard import biases, masks
-from regard.kernels import attention_with_lse, layout
+from regard.kernels import attention_with_lse, mask_parts
 from regard.kernels.planner import plan_extent
 from regard.masks.extent import Extent
 
@@ -20,8 +20,8 @@ RESTS = [masks.everything(), masks.causal(), masks.window(9, 4), masks.causal() 
 @pytest.fixture(autouse=True)
 def cheap_calls(always_tiled, monkeypatch):
     """Squares even for short documents."""
-    monkeypatch.setattr(layout, "CALL_PAIRS", 64)
-    monkeypatch.setattr(layout, "GATHERED_POSITION", 0)
+    monkeypatch.setattr(mask_parts, "CALL_PAIRS", 64)
+    monkeypatch.setattr(mask_parts, "GATHERED_POSITION", 0)
 
 
 @given(
@@ -91,5 +91,5 @@ def test_every_document_is_one_call():
 
 
 def test_tiny_documents_share_a_call(monkeypatch):
-    monkeypatch.setattr(layout, "CALL_PAIRS", 2048)
+    monkeypatch.setattr(mask_parts, "CALL_PAIRS", 2048)
     assert regard.plan(masks.documents(np.arange(4096) // 4), 4096).calls < 150

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 import regard
 from parity import assert_close, definition, tensors
 from regard import biases, masks
-from regard.kernels import attention_with_lse, layout, tile_pass
+from regard.kernels import attention_with_lse, mask_parts, tile_pass
 from regard.kernels.equal_squares import equal_squares
-from regard.kernels.layout import _as_slice
+from regard.kernels.mask_parts import slice_of
 
 tiled = import_module("regard.kernels.tiled")
 
@@ -23,8 +23,8 @@ OPTIONS = [{}, {"softcap": 3.0}, {"sinks": torch.zeros(4)}, {"bias": biases.alib
 @pytest.fixture(autouse=True)
 def cheap_calls(always_tiled, monkeypatch):
     """Squares even for short documents."""
-    monkeypatch.setattr(layout, "CALL_PAIRS", 64)
-    monkeypatch.setattr(layout, "GATHERED_POSITION", 0)
+    monkeypatch.setattr(mask_parts, "CALL_PAIRS", 64)
+    monkeypatch.setattr(mask_parts, "GATHERED_POSITION", 0)
 
 
 def check(mask, options, dtype, *, queries, keys, key_heads=2, batch=2):
@@ -169,4 +169,4 @@ def test_the_output_of_a_stack_is_one_tensor(stacked):
     ],
 )
 def test_positions_as_slices(positions, wanted):
-    assert _as_slice(np.array(positions)) == wanted
+    assert slice_of(np.array(positions)) == wanted

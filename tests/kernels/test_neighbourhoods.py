@@ -11,7 +11,7 @@ from kernels.test_statistics import assert_statistics
 from kernels.test_statistics import by_definition as statistics_by_definition
 from parity import assert_close, definition, tensors
 from regard import biases, masks
-from regard.kernels import attention_with_lse, layout
+from regard.kernels import attention_with_lse, mask_parts
 from regard.kernels.planner import plan_extent
 from regard.masks.extent import Extent
 
@@ -22,8 +22,8 @@ RESTS = [masks.everything(), masks.causal(), ~masks.every(3), masks.window(20, 9
 @pytest.fixture(autouse=True)
 def cheap_calls(always_tiled, monkeypatch):
     """Blocks even in small images."""
-    monkeypatch.setattr(layout, "CALL_PAIRS", 16)
-    monkeypatch.setattr(layout, "GATHERED_POSITION", 0)
+    monkeypatch.setattr(mask_parts, "CALL_PAIRS", 16)
+    monkeypatch.setattr(mask_parts, "GATHERED_POSITION", 0)
 
 
 @settings(max_examples=40, deadline=None)
@@ -73,7 +73,7 @@ def test_with_options(options):
 
 
 def test_blocks_that_look_alike_share_a_mask(monkeypatch):
-    monkeypatch.setattr(layout, "CALL_PAIRS", 2048)  # blocks wider than the radius
+    monkeypatch.setattr(mask_parts, "CALL_PAIRS", 2048)  # blocks wider than the radius
     asked = []
     evaluate = masks.Mask.evaluate
     monkeypatch.setattr(masks.Mask, "evaluate", lambda *given: asked.append(1) or evaluate(*given))

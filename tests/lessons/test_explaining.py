@@ -18,7 +18,7 @@ from regard.lessons.model_explanation import SHOWN, explain_recording
 from regard.lessons.sentence_explanation import PROJECTIONS, attend_sentence
 from regard.masks.extent import Extent
 from regard.recording import DenseCall, Recording, ScoredCall, load_reader
-from regard.recording.row import row_of
+from regard.recording.attention_row import row_of
 from regard.views.explanation import Explanation
 
 

@@ -167,7 +167,7 @@ CASES = [
     (
         lambda: nn.generate(SPEAKER, TOKENS, max_new_tokens=2, keep=torch.ones(1, 2, dtype=torch.bool)),
         ShapeError,
-        "one value per token of the prompt",
+        "one value per token",
     ),
 ]
 

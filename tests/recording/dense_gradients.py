@@ -54,7 +54,7 @@ class DenseAttention:
 
 @contextmanager
 def dense_transformers(model: Any) -> Iterator[DenseAttention]:
-    """Let a model of transformers compute its attention densely."""
+    """Let a transformers model compute its attention densely."""
     dense = DenseAttention()
 
     def attention(

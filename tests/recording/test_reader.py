@@ -1,4 +1,4 @@
-"""Reading texts with models of transformers, loaded from folders."""
+"""Reading texts with transformers models, loaded from folders."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Models of pictures and text, small and random: the patches are the image tokens of the text."""
+"""Vision-language models, small and random: the patches are the image tokens of the text."""
 
 import numpy as np
 import pytest

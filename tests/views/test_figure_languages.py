@@ -12,7 +12,7 @@ from regard import figures
 from regard.ablation.sweep import PLACES
 from regard.errors import ArgumentError
 from regard.heads import divergence
-from regard.heads.training_monitor import NUMBERS
+from regard.heads.monitor_file import NUMBERS
 from regard.translator import embedded, look
 from regard.views.figures.figure_texts import TEXTS
 from regard.views.page.display_tokens import text_of

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from regard.interception.steps import Kind
+from regard.interception.call_types import Kind
 from regard.masks import Mask
 from regard.masks.extent import Bools, Extent
 from regard.model_outcome import ModelInputs, hidden_of, repeated

@@ -19,7 +19,7 @@ from regard.edits.edit import EditSequence, HeadEdit
 from regard.edits.model_edit import edit
 from regard.edits.scope import Scope
 from regard.errors import ArgumentError, DtypeError
-from regard.interception.steps import Kind
+from regard.interception.call_types import Kind
 from regard.masks import Mask, span
 from regard.metrics import AnyMetric, name_of
 from regard.model_outcome import part_of

@@ -111,7 +111,7 @@ def record(
 ) -> RecordedText:
     """Read a text, or the picture in a file, and record it, showing what takes time.
 
-    With a picture, ``pair`` is what a model of pictures and text is asked about it.
+    With a picture, ``pair`` is what a vision-language model is asked about it.
     """
     if is_picture_file(text):
         watching["next_tokens"] = next_tokens
@@ -160,7 +160,7 @@ def _of_picture(
 ) -> RecordedText:
     if model in (None, BUILT_IN) or generate:
         raise ArgumentError(
-            "A picture must be read by a model of pictures, which generates nothing.",
+            "A picture must be read by an image model, which generates nothing.",
             got="{path}",
             do="Name a model with --model FOLDER, and omit --generate.",
             path=path,
@@ -192,9 +192,9 @@ def _of_picture(
             seen = reader.read(image, **watching)
         else:
             raise ArgumentError(
-                "An encoder of pictures must be given a picture alone.",
+                "An image encoder must be given a picture alone.",
                 got="{path} and a text",
-                do="Omit the text, or choose a model of pictures and text.",
+                do="Omit the text, or choose a vision-language model.",
                 path=path,
             )
     return RecordedText(path.name, model, seen)

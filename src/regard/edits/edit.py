@@ -12,7 +12,7 @@ from torch import Tensor
 from regard.edits.edited_call import EditedCall
 from regard.edits.scope import Scope
 from regard.errors import ArgumentError, DtypeError
-from regard.interception.steps import InterceptedCall
+from regard.interception.call_types import InterceptedCall
 
 
 class Edit(ABC):

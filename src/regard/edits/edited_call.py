@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from regard.errors import MaskError, RegardError
+from regard.interception.call_types import CallPlace, InterceptedCall
 from regard.interception.placed_mask import EditedMaskView, placed
-from regard.interception.steps import CallPlace, InterceptedCall
 from regard.kernels.bias import Bias
 from regard.kernels.head_masks import cell_table
 from regard.kernels.scaled_bias import ScaledBias, scaled

@@ -10,11 +10,11 @@ from torch import Tensor
 from regard.edits.edit import Edit, EditStep, HeadEdit
 from regard.edits.edited_call import EditedCall
 from regard.errors import ArgumentError, EditError, ShapeError
-from regard.interception.steps import CallPlace, InterceptedCall, Kind
+from regard.interception.call_types import CallPlace, InterceptedCall, Kind
 
 
 class Editor:
-    """Changes the calls of a model; a :class:`regard.interception.steps.CallEditor`."""
+    """Changes the calls of a model; a :class:`regard.interception.call_types.CallEditor`."""
 
     def __init__(self, edit: Edit, model: str) -> None:
         self.edit = edit
@@ -28,7 +28,8 @@ class Editor:
         self._current: list[tuple[HeadEdit, EditedCall]] = []
 
     def __repr__(self) -> str:
-        return f"<{self.edit!r} in {self.model}: {len(self.calls)} calls changed>"
+        count = len(self.calls)
+        return f"<{self.edit!r} in {self.model}: {count} call{'' if count == 1 else 's'} changed>"
 
     # ---- called by interception ----------------------------------------------------------------
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from regard.edits.edit import Edit, HeadEdit
 from regard.edits.edited_call import EditedCall
 from regard.edits.scope import Indices, Rows, Scope
+from regard.interception.call_types import InterceptedCall
 from regard.interception.placed_mask import sees_none
-from regard.interception.steps import InterceptedCall
 from regard.masks import Mask, MaskLike, as_mask
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from regard.errors import EditError
-from regard.interception.steps import CallPlace, Kind
+from regard.interception.call_types import CallPlace, Kind
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -19,7 +19,7 @@ from regard.recording.memory_estimate import known_layers
 def edit(model: nn.Module, edit: Edit) -> AbstractContextManager[Editor]:
     """Change the attention of ``model`` in a ``with`` block, at any length; no matrix is built.
 
-    Works with models of transformers, with ``torch.nn``, ``regard.nn`` and every model that calls
+    Works with transformers models, with ``torch.nn``, ``regard.nn`` and every model that calls
     ``F.scaled_dot_product_attention``. The model is restored when the block ends, even after an error.
     Blocks nest; an edited model can be watched, and the recording holds what was computed.
 
@@ -35,7 +35,7 @@ def edit(model: nn.Module, edit: Edit) -> AbstractContextManager[Editor]:
     ...     print(model(x, x, x)[0].abs().max().item())
     0.0
     >>> edited
-    <remove() in MultiheadAttention: 1 calls changed>
+    <remove() in MultiheadAttention: 1 call changed>
     """
     if not isinstance(model, nn.Module):
         raise DtypeError(

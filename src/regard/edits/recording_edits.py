@@ -11,7 +11,7 @@ from regard.edits.edit import Edit, HeadEdit
 from regard.edits.edited_call import EditedCall
 from regard.edits.recorded_call import RecordedCall, check_recording, recorded_for
 from regard.edits.scope import Indices, Rows, Scope
-from regard.interception.steps import FixedMaskView, InterceptedCall
+from regard.interception.call_types import FixedMaskView, InterceptedCall
 from regard.kernels.bias import Bias, Sum
 from regard.kernels.inputs import Inputs
 from regard.kernels.scaled_bias import scaled

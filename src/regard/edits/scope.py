@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regard.checks import check_integer, check_integers
 from regard.errors import ArgumentError
-from regard.interception.steps import KINDS, CallPlace, Kind
+from regard.interception.call_types import KINDS, CallPlace, Kind
 from regard.masks import Mask, everything, span
 from regard.masks.extent import MAX_LENGTH
 from regard.masks.mask import Either

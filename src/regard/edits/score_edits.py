@@ -13,7 +13,7 @@ from regard.edits.edit import Edit, HeadEdit
 from regard.edits.edited_call import EditedCall
 from regard.edits.scope import Indices, Rows, Scope
 from regard.errors import ArgumentError
-from regard.interception.steps import InterceptedCall
+from regard.interception.call_types import InterceptedCall
 from regard.kernels import attention, attention_with_lse
 from regard.kernels.bias import Bias, TensorBias
 from regard.kernels.capped_bias import CappedBias

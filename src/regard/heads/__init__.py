@@ -19,12 +19,13 @@ from regard.heads.head_roles import roles
 from regard.heads.head_table import table
 from regard.heads.induction_heads import induction, repeated_tokens
 from regard.heads.logit_attribution import Attribution, attribution
+from regard.heads.monitor_file import read_monitor
 from regard.heads.output_means import mean_outputs
 from regard.heads.region_mass import mass
 from regard.heads.role_results import Example, Head, Roles, Score
 from regard.heads.token_alignment import AlignedPair, Alignment, align
 from regard.heads.token_relevance import Relevance, relevance
-from regard.heads.training_monitor import Monitor, monitor, read_monitor
+from regard.heads.training_monitor import Monitor, monitor
 from regard.heads.value_norms import ValueWeighted, value_weighted
 from regard.table import Table
 

@@ -34,7 +34,7 @@ from regard.errors import ArgumentError, RecordingError
 from regard.heads.head_selection import Chosen, chosen
 from regard.heads.head_table import check_batch, check_recording
 from regard.heads.padding import real_keys, real_queries
-from regard.interception.steps import Kind
+from regard.interception.call_types import Kind
 from regard.masks.extent import Integers
 from regard.recording import Call, Recording
 from regard.recording.call import Positions

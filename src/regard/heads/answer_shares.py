@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from regard.ablation.measured_effects import Progress
-from regard.checks import check_choice, is_index, is_integer
+from regard.checks import check_choice, check_position, is_index
 from regard.errors import ArgumentError, RecordingError
 from regard.heads.head_importance import importance, key_importance
 from regard.heads.language_stack import stack_of
@@ -189,7 +189,7 @@ def _recorded(
 
 @contextmanager
 def _frozen(model: nn.Module) -> Iterator[None]:
-    """No gradients of parameters, which nobody asks for."""
+    """No gradients of parameters, which are not needed."""
     learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
     for parameter in learning:
         parameter.requires_grad_(False)
@@ -234,15 +234,7 @@ def _row(row: int | None, queries: int, kind: str | None) -> int:
     """The position of the answer; a class is read at the first position of an encoder, else at the last."""
     if row is None:
         return 0 if kind == "encoder" else queries - 1
-    if not is_integer(row, -queries, queries - 1):
-        raise ArgumentError(
-            "row must be a position in the text (0 … {last}).",
-            got="row = {row!r}",
-            do="Count from 0; −1 is the last.",
-            last=queries - 1,
-            row=row,
-        )
-    return row % queries
+    return check_position("row", row, queries)
 
 
 def _is_ids(x: object) -> bool:

@@ -64,7 +64,7 @@ def gate_gradients(call: ScoredCall) -> Tensor:
 def key_importance(call: ScoredCall, batch: int = 0) -> Tensor:
     """``Σ_h Σ_i w_ij ∂L/∂w_ij``: the gradient of a gate on what key j gives to all heads, ``(key,)``.
 
-    Over keys it sums to what :func:`gate_gradients` sum to over heads. Some rows at a time are computed.
+    Over keys it sums to what :func:`gate_gradients` sum to over heads. It is computed a few rows at a time.
     """
     total = torch.zeros(call.keys, dtype=torch.float64)
     step, causal = max(1, MAX_SCORES // call.keys), looks_back(call.mask)

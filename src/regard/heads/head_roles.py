@@ -216,7 +216,7 @@ def _scores(
     return {role: tallies[role].scores(inputs.text) for role in wanted}
 
 
-# ---- what is requested, and what can be measured---------------------------------------------
+# ---- what is requested, and what can be measured ---------------------------------------------
 
 
 def _wanted(names: str | Sequence[str] | None, own: tuple[str, ...]) -> tuple[str, ...]:

@@ -153,7 +153,7 @@ def _of_call(number: int, call: Call, real: Tensor, batch: int | None) -> list[t
 
 
 def without_padding(call: Call, real: Tensor) -> Call:
-    """The call with its padding queries blind, so that keys receive weight from the text only."""
+    """The call in which queries that are padding see nothing, so that keys receive weight from text only."""
     return call if bool(real.all()) else call.hide_queries(real)
 
 

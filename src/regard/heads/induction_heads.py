@@ -1,8 +1,8 @@
 """Induction heads, found on random tokens that repeat.
 
 Random tokens have no meaning: the only way to predict the next one is that the same tokens came
-before. A head that then attends to what followed the earlier occurrence of its
-token does induction (Elhage et al. 2021, Olsson et al. 2022).
+before. A head that then attends to what followed the earlier occurrence of its token does
+induction (Elhage et al. 2021, Olsson et al. 2022).
 """
 
 from __future__ import annotations

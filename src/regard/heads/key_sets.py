@@ -117,7 +117,7 @@ def looks_back(mask: Mask) -> bool:
 
 
 def effective_mask(call: Call, shown: Tensor, real: Tensor) -> Mask:
-    """The mask of a call with padding queries blind.
+    """The mask of a call, under which queries that are padding see nothing.
 
     A call that kept no mask answers by its kind: a decoder looks back, and no query sees padding.
     """

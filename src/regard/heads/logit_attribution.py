@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.checks import is_index, is_integer
+from regard.checks import check_position, is_index
 from regard.errors import ArgumentError, DtypeError, ShapeError
 from regard.heads.language_stack import LanguageStack, frozen_norm, stack_of, unknown_family
 from regard.recording import Recording, ScoredCall, watch
@@ -116,7 +116,7 @@ def attribution(
     with watch(model, projections=True) as seen, capture.attached(stack):
         output: Any = model(inputs) if arguments is None else model(**arguments)
     logits = output if isinstance(output, Tensor) else output.logits
-    at = _position(position, capture.final[0].shape[1])
+    at = check_position("position", position, capture.final[0].shape[1])
     # Some models compute logits at the last positions only.
     row = logits[0, at - capture.final[0].shape[1]].double()
     logit = float(row[target] - (row[against] if against is not None else 0))
@@ -246,15 +246,3 @@ def _arguments(inputs: object) -> dict[str, Any] | None:
             shape=tuple(ids.shape),
         )
     return dict(inputs) if isinstance(inputs, Mapping) else None
-
-
-def _position(position: int, length: int) -> int:
-    if not is_integer(position, -length, length - 1):
-        raise ArgumentError(
-            "position must be a position in the text (0 … {last}).",
-            got="position = {position!r}",
-            do="Count from 0; −1 is the last.",
-            last=length - 1,
-            position=position,
-        )
-    return position % length

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from regard.edits import MeanOutputs
 from regard.edits.model_edit import refuse_hidden
 from regard.errors import ArgumentError, DtypeError, EditError
+from regard.interception.call_types import CallPlace, InterceptedCall, Kind
 from regard.interception.model_interception import calls_intercepted
 from regard.interception.pipeline import ModuleTracker, uncompiled
-from regard.interception.steps import CallPlace, InterceptedCall, Kind
 from regard.recording.reader import Reader
 
 KindLayer = tuple[Kind, int]

@@ -29,7 +29,7 @@ class RoleInputs:
     shown: Tensor  # (batch, key), not padding
     batches: Sequence[int]
     reach: int
-    mask: Mask  # with padding queries blind
+    mask: Mask  # queries that are padding see nothing
     channels: KeySetChannels
     found: Statistics  # its output is the weight on the sets of the channels
     chance: Statistics  # the same for even weights; axes of batch and heads may be 1

@@ -10,7 +10,7 @@ from typing import Any
 from regard.errors import ArgumentError
 from regard.heads.head_table import PLACE
 from regard.heads.significance import LEVEL
-from regard.interception.steps import Kind
+from regard.interception.call_types import Kind
 from regard.languages import Texts
 from regard.notebook_table import html_table
 from regard.table import Table, Value

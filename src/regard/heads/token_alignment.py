@@ -16,7 +16,7 @@ from regard.errors import ArgumentError, RecordingError
 from regard.heads.alignment_scores import TextSpan, aligning_calls, alignment, spans_of
 from regard.heads.head_table import check_batch, check_recording, check_run
 from regard.heads.monotone_path import monotone_path
-from regard.interception.steps import Kind
+from regard.interception.call_types import Kind
 from regard.masks.extent import Integers, Numbers
 from regard.recording import Call, Recording
 from regard.table import Table
@@ -104,8 +104,8 @@ def align(
         recording: a recording with cross-attention, or of one text with two spans.
         heads: ``(layer, head)`` pairs; by default the best of :func:`regard.heads.alignment`.
         method: "dtw", the monotone path that collects the most weight above the mean (speech, text in the
-            same order);
-            "argmax", the strongest key of each query; "mutual", pairs that are each other's strongest.
+            same order); "argmax", the strongest key of each query; "mutual", pairs that are each other's
+            strongest.
         queries, keys: the two spans, as in :func:`regard.heads.alignment`.
         kind, run, batch: which calls, and which text.
         median: the width of a median filter along the keys, an odd number; 1 for none.

@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from regard.checks import is_integer
-from regard.errors import ArgumentError, RecordingError
+from regard.checks import check_position
+from regard.errors import RecordingError
 from regard.heads.attention_rollout import layers_of, rollout
 from regard.heads.head_table import check_batch, check_recording
 from regard.kernels.plain_kernel import MAX_SCORES
@@ -231,14 +231,6 @@ def _positive(call: ScoredCall, batch: int, wanted: Tensor) -> Iterator[tuple[sl
 
 def _started(call: ScoredCall, row: int) -> Tensor:
     """A row of the identity."""
-    if not is_integer(row, -call.queries, call.queries - 1):
-        raise ArgumentError(
-            "row must be a position in the text (0 … {last}).",
-            got="row = {row!r}",
-            do="Count from 0; −1 is the last.",
-            last=call.queries - 1,
-            row=row,
-        )
     x = torch.zeros(1, call.queries, dtype=torch.float64)
-    x[0, row] = 1
+    x[0, check_position("row", row, call.queries)] = 1
     return x

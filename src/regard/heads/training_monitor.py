@@ -1,41 +1,27 @@
-"""``monitor(model)``: a few numbers of every head while a model is trained, every few steps."""
+"""``monitor(model)``: a few numbers of every head while a model is trained, every few steps.
+
+monitor() → Monitor, for the whole run → a HeadMeasurement in each measured step → rows, a file, a logger
+"""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
-from regard import atomic
 from regard.checks import check_integer
-from regard.errors import ArgumentError, DtypeError, RecordingError
+from regard.errors import DtypeError, RecordingError
+from regard.heads.head_measurement import HeadMeasurement
+from regard.heads.monitor_file import COLUMNS, NUMBERS, HeadRow, MonitorFile
 from regard.interception.model_interception import calls_intercepted
 from regard.interception.pipeline import ModuleTracker, uncompiled
-from regard.interception.steps import CallPlace, InterceptedCall
-from regard.kernels import Statistics, attention_statistics
-from regard.kernels.inputs import Inputs
-from regard.masks import Mask, documents
 from regard.table import Table
 
-COLUMNS = ("step", "kind", "layer", "head", "entropy", "score", "first", "gradient", "information")
-"""The columns of a row: one head at one step."""
-
-OLDEST = COLUMNS[:8]
-"""The columns that every file has; those of earlier versions end here."""
-
-PLACE, NUMBERS = COLUMNS[:4], COLUMNS[4:]
-"""The columns that say what is measured, and those that are measured."""
-
-HeadRow = dict[str, Any]
 Log = Callable[[dict[str, float]], object]
 
 
@@ -73,6 +59,7 @@ def monitor(
             ``{"step": 200, "entropy/cross.1.2": 0.7, …}``.
         start: the number of the first step, for a run that is resumed.
 
+    >>> import torch
     >>> model = torch.nn.TransformerEncoderLayer(8, 2, dim_feedforward=8, batch_first=True)
     >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     >>> with monitor(model, every=2) as monitored:
@@ -103,13 +90,14 @@ def monitor(
 class Monitor:
     """The monitor of a model: a context manager; or ``open()``, ``step()`` after each step, ``close()``.
 
+    >>> import torch
     >>> model = torch.nn.TransformerEncoderLayer(8, 2, dim_feedforward=8, batch_first=True)
     >>> monitored = monitor(model, every=1).open()
     >>> model(torch.randn(1, 5, 8)).square().mean().backward()
     >>> monitored.step()
     >>> monitored.close()
     >>> monitored
-    <monitor of TransformerEncoderLayer: 1 steps, 2 rows>
+    <monitor of TransformerEncoderLayer: 1 step, 2 rows>
     """
 
     def __init__(
@@ -128,7 +116,8 @@ class Monitor:
 
     def __repr__(self) -> str:
         name = type(uncompiled(self.model)).__name__
-        return f"<monitor of {name}: {len({row['step'] for row in self.rows})} steps, {len(self.rows)} rows>"
+        count = len({row["step"] for row in self.rows})
+        return f"<monitor of {name}: {count} step{'' if count == 1 else 's'}, {len(self.rows)} rows>"
 
     @property
     def table(self) -> Table:
@@ -276,195 +265,3 @@ def _flat(rows: list[HeadRow]) -> dict[str, float]:
         for name in NUMBERS
         if row[name] is not None
     }
-
-
-# ---- what is measured in a step ------------------------------------------------------------------
-
-
-@dataclass(eq=False)
-class MeasuredCall:
-    """One call: what its weights are computed from, and the gradient of its output."""
-
-    place: CallPlace
-    q: Tensor
-    k: Tensor
-    mask: Mask
-    options: dict[str, Any]  # bias, scale, softcap and sinks
-    gradient: Tensor | None = None  # Σ over channels of dO², (batch, head, query)
-
-    @torch.no_grad()
-    def rows(self, step: int) -> Iterator[HeadRow]:
-        """One row for each head."""
-        found = self._statistics()
-        sees = found.lse > -torch.inf
-        score = found.lse + found.peak.log()  # the greatest weight of a row is exp(s − lse)
-        count = sees.sum((0, 2)).clamp(min=1)
-        entropy, first = ((x * sees).sum((0, 2)) / count for x in (found.entropy, found.first_weight))
-        greatest = score.masked_fill(~sees & ~score.isnan(), -torch.inf).amax((0, 2))
-        norm = None if self.gradient is None else self.gradient.sum((0, 2)).sqrt()
-        information = _information(found)
-        for head in range(found.lse.shape[1]):
-            yield {
-                "step": step,
-                "kind": self.place.kind,
-                "layer": self.place.layer,
-                "head": head,
-                "entropy": float(entropy[head]),
-                "score": float(greatest[head]),
-                "first": float(first[head]),
-                "gradient": None if norm is None else float(norm[head]),
-                "information": None if information is None else float(information[head]),
-            }
-
-    def _statistics(self) -> Statistics:
-        """Those of the queries on which the loss depends; the others see nothing."""
-        mask, depends = self.mask, None if self.gradient is None else (self.gradient != 0).any(1)
-        # Where no query has a gradient, as with W_O = 0 in all heads, all that see a key count.
-        if depends is not None and depends.any() and not depends.all():
-            mask = mask & documents(depends.long().cpu(), torch.ones(self.k.shape[2], dtype=torch.long))
-        return attention_statistics(self.q, self.k, mask=mask, **self.options)
-
-
-def _information(found: Statistics) -> Tensor | None:
-    """How much the query decides which key is seen, a share for each head; None for texts of one pair.
-
-    ``Σ_j f(mean_i w_ij) − mean_i Σ_j f(w_ij)`` with ``f(w) = −w log w``: the mutual information of query and
-    key if queries are equally likely. It is at most the logarithm of the number of queries, and of keys.
-    """
-    sees = found.lse > -torch.inf
-    count = sees.sum(2)  # (batch, head)
-    most = torch.minimum(count, found.visible.amax(2)).to(found.entropy.dtype)
-    counted = most > 1
-    if not counted.any():
-        return None
-    count = count.clamp(min=1)
-    together = torch.special.entr(found.received / count[..., None]).sum(2)
-    alone = (found.entropy * sees).sum(2) / count
-    share = torch.where(counted, (together - alone) / most.clamp(min=2).log(), 0.0)
-    return share.sum(0) / counted.sum(0).clamp(min=1)
-
-
-@dataclass(eq=False)
-class HeadMeasurement:
-    """Measures the calls of one step; to interception, an editor that changes nothing.
-
-    So the output is computed as it would be without it, dropout included, and the statistics in a pass of
-    their own.
-    """
-
-    calls: dict[tuple[str, int], MeasuredCall] = field(default_factory=dict)
-    passes: int = 0  # with gradients
-    ended: bool = False
-
-    def begin(self) -> None:
-        """A forward pass begins."""
-        self.passes += torch.is_grad_enabled()
-
-    def edit_inputs(self, place: CallPlace, call: InterceptedCall) -> InterceptedCall:
-        """The call itself."""
-        del place
-        return call
-
-    def edit_output(self, place: CallPlace, call: InterceptedCall, output: Tensor) -> Tensor:
-        """The output itself; its gradient is waited for."""
-        known = place.name, place.occurrence
-        # A second pass in the same step, or one that checkpointing repeats, is not measured again.
-        if not output.requires_grad or known in self.calls:
-            return output
-        self.calls[known] = measured = _measured(place, call.inputs)
-
-        def receive(gradient: Tensor) -> None:
-            if not self.ended and measured.gradient is None:
-                measured.gradient = gradient.detach().float().square().sum(-1)
-
-        output.register_hook(receive)
-        return output
-
-    def rows(self, step: int) -> Iterator[HeadRow]:
-        """One row for each head, in the order of the calls."""
-        for call in self.calls.values():
-            yield from call.rows(step)
-
-
-def _measured(place: CallPlace, inputs: Inputs) -> MeasuredCall:
-    """A call without its graph; a parameter is copied before the optimizer changes it."""
-    options = {
-        "bias": None if inputs.bias is None else inputs.bias.detach(),
-        "scale": inputs.scale,
-        "softcap": inputs.softcap,
-        "sinks": None if inputs.sinks is None else inputs.sinks.detach().clone(),
-    }
-    return MeasuredCall(place, inputs.q.detach(), inputs.k.detach(), inputs.mask, options)
-
-
-# ---- the file ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class MonitorFile:
-    """A CSV file that grows by a few lines in every measured step."""
-
-    path: Path
-
-    def begin(self, start: int) -> None:
-        """Write the header. Of an earlier file keep the steps before ``start``, whose lines are complete."""
-        kept = [row for row in self._rows() if row["step"] < start] if start else []
-        atomic.write_text(self.path, _csv([list(COLUMNS)]) + _csv(map(_cells, kept)))
-
-    def append(self, rows: list[HeadRow]) -> None:
-        """Add the rows of a step."""
-        atomic.append_text(self.path, _csv(map(_cells, rows)))
-
-    def _rows(self) -> list[HeadRow]:
-        return read_monitor(self.path) if self.path.exists() else []
-
-
-def read_monitor(path: str | Path) -> list[HeadRow]:
-    """The rows in a file that a monitor wrote; the last line may be cut off.
-
-    >>> file = getfixture("tmp_path") / "monitor.csv"
-    >>> with monitor(torch.nn.Linear(2, 2), out=file):
-    ...     pass
-    >>> read_monitor(file)
-    []
-    """
-    with Path(path).open(encoding="utf-8", newline="") as file:
-        whole, _, _ = file.read().rpartition("\n")
-    lines = csv.reader(io.StringIO(whole))
-    found = next(lines, [])
-    if tuple(found) not in (COLUMNS, OLDEST):
-        raise ArgumentError(
-            "A file of a monitor must have the columns {columns}.",
-            got="{found} in {path}",
-            do="Pass a file that regard.monitor(model, out=…) or regard train wrote.",
-            columns=", ".join(OLDEST),
-            found=", ".join(found)[:60] or "nothing",
-            path=path,
-        )
-    try:
-        return [_read(line, len(found)) for line in lines]
-    except (ValueError, IndexError) as error:
-        raise ArgumentError(
-            "Every line of the file of a monitor must have a step, a head and its numbers.",
-            got="something else in {path}",
-            do="Remove the line, or move the file away.",
-            path=path,
-        ) from error
-
-
-def _read(line: list[str], columns: int) -> HeadRow:
-    step, kind, layer, head, *numbers = line
-    values = [float(number) if number else None for number in numbers]
-    # Files of earlier versions have fewer columns.
-    values += [None] * (len(COLUMNS) - columns)
-    return dict(zip(COLUMNS, (int(step), kind, int(layer), int(head), *values), strict=True))
-
-
-def _cells(row: HeadRow) -> list[object]:
-    return [f"{row[name]:.6g}" if isinstance(row[name], float) else row[name] for name in COLUMNS]
-
-
-def _csv(rows: Any) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()

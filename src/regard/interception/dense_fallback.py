@@ -1,6 +1,6 @@
 """Models that hide their Q and K but return dense weights, which are recorded and marked as dense.
 
-Some models of transformers (Bloom, MPT, DeBERTa …) compute attention themselves, off the registry.
+Some models in transformers (Bloom, MPT, DeBERTa …) compute attention themselves, off the registry.
 With ``output_attentions`` they return their n×n weights, which is better than nothing.
 """
 
@@ -13,8 +13,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from regard.errors import RecordingError
+from regard.interception.call_types import Kind
 from regard.interception.pipeline import ModuleTracker
-from regard.interception.steps import Kind
 
 FIELDS: dict[str, Kind | None] = {
     "encoder_attentions": "encoder",

@@ -22,10 +22,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.errors import RecordingError
+from regard.interception.call_types import InterceptedCall, Kind, MaskView
 from regard.interception.function_mask import FunctionMask, MaskFunction
 from regard.interception.mask_tensor import MaskTensor
 from regard.interception.pipeline import ModuleTracker, attend, to_autocast_dtype, trackers_of
-from regard.interception.steps import InterceptedCall, Kind, MaskView
 from regard.kernels import attention_weights
 from regard.kernels.bias import Bias
 from regard.kernels.biases import t5
@@ -241,7 +241,7 @@ def _wants_weights(options: dict[str, Any]) -> bool:
     return collector is not None and any("attentions" in name for name in collector)
 
 
-# ---- the masks
+# ---- the masks -------------------------------------------------------------------------------
 
 
 class UnknownMaskFunction(Exception):  # noqa: N818 - it never leaves this file

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from regard.interception.call_types import CallWriter
 from regard.interception.hf_attention import (
     IMPLEMENTATION,
     ReplacedConfig,
@@ -27,7 +28,6 @@ from regard.interception.hf_attention import (
     replaced_configs,
 )
 from regard.interception.pipeline import ModuleTracker, tracked, trackers_around
-from regard.interception.steps import CallWriter
 from regard.interception.torch_functions import AttentionFunctionMode
 from regard.nn.beam_search import followed
 
@@ -101,13 +101,13 @@ class ProcessSwitch:
 
 
 def is_pretrained(model: nn.Module) -> bool:
-    """Whether this is a model of transformers, asked without importing transformers."""
+    """Whether this is a transformers model, asked without importing transformers."""
     names = {(kind.__module__, kind.__name__) for kind in type(model).__mro__}
     return ("transformers.modeling_utils", "PreTrainedModel") in names
 
 
 def pretrained_parts(module: nn.Module) -> Iterator[Any]:
-    """The outermost models of transformers in a module: itself, or those that it wraps."""
+    """The outermost transformers models in a module: itself, or those that it wraps."""
     if is_pretrained(module):
         yield module
         return

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.interception.steps import (
+from regard.interception.call_types import (
     AttentionStep,
     CallEditor,
     CallListener,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from regard.interception.steps import MaskView
+from regard.interception.call_types import MaskView
 from regard.masks import Mask
 from regard.masks.extent import Array, Extent, Pairs, TiledAxis
 from regard.masks.mask import Both, Either, Not, Verdicts

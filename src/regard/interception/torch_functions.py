@@ -18,8 +18,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from regard.interception.call_types import InterceptedCall
 from regard.interception.pipeline import ModuleTracker, attend, running_trackers, to_autocast_dtype
-from regard.interception.steps import InterceptedCall
 from regard.kernels import attention, attention_weights
 from regard.kernels.inputs import Inputs, prepare
 from regard.masks import MaskLike, dense

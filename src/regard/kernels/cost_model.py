@@ -36,7 +36,7 @@ import numpy as np
 
 from regard.checks import check_integer
 from regard.errors import ArgumentError, DtypeError, Phrase, ShapeError
-from regard.kernels.operations import CostStep, ModelSizes, linear_steps, softmax_steps
+from regard.kernels.cost_steps import CostStep, ModelSizes, linear_steps, softmax_steps
 from regard.kernels.planner import plan
 from regard.languages import Texts
 from regard.masks import Mask, MaskLike, as_mask, causal, parse

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.kernels.inputs import Inputs
-from regard.kernels.layout import MaskPart, RowTile
+from regard.kernels.mask_parts import MaskPart, RowTile
 
 ALIGNED = 8
 """Arrays begin at multiples of this many bytes, so that bytes can be read as int64."""
@@ -50,7 +50,7 @@ class DeviceTables:
     def __init__(self, inputs: Inputs, tiles: Mapping[MaskPart, Iterable[RowTile]]) -> None:
         self._extent, self._device = inputs.extent, inputs.q.device
         self._places: dict[Hashable, ArraySlice] = {}
-        self._blind: set[Hashable] = set()  # blocks with a row that sees nothing there
+        self._hidden_rows: set[Hashable] = set()  # blocks with a row that sees nothing there
         self._stop = 0
         arrays: list[NDArray[Any]] = []
         for part, rows in tiles.items():
@@ -87,7 +87,7 @@ class DeviceTables:
     def all_see(self, part: MaskPart, row: RowTile) -> bool:
         """Whether every row of a tile is known to see a key; known without asking the device."""
         unasked = row.width > sum(stop - start for start, stop in row.mixed)
-        return unasked or any(self._name(part, block) not in self._blind for _, block in _blocks(row))
+        return unasked or any(self._name(part, block) not in self._hidden_rows for _, block in _blocks(row))
 
     # ---- one array -----------------------------------------------------------------------------
 
@@ -112,7 +112,7 @@ class DeviceTables:
     def _allowed(self, part: MaskPart, block: RowTile) -> NDArray[np.bool_]:
         ((_, allowed),) = part.mask_values(block, self._extent)
         if not allowed.any(-1).all():
-            self._blind.add(self._name(part, block))
+            self._hidden_rows.add(self._name(part, block))
         return allowed
 
     def _new_positions(self, part: MaskPart) -> tuple[Tensor, Tensor]:

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn import Parameter
 
-from regard.kernels.layout import TILE, Run
+from regard.kernels.mask_parts import TILE, Run
 from regard.kernels.planner import DENSE_FRACTION, Plan, plan_extent
 from regard.kernels.precision import FLOATS, STEEP
 from regard.masks import Mask, MaskLike

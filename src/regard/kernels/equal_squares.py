@@ -11,8 +11,9 @@ from __future__ import annotations
 from torch import Tensor
 
 from regard.kernels import fused_kernel
+from regard.kernels.bias import WHOLE
 from regard.kernels.plain_kernel import ScoreOptions, Tile
-from regard.kernels.tile_pass import WHOLE, TiledCall
+from regard.kernels.tile_pass import TiledCall
 
 
 def equal_squares(call: TiledCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor] | None:

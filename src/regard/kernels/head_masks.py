@@ -1,4 +1,4 @@
-"""Attention under a mask that differs by head: heads with the same mask are computed together.
+"""Attention of an intercepted call, whose mask may differ by head: heads with the same mask go together.
 
 A mask that holds for some elements of the batch and some heads only is joined with a table
 ``(batch, head, 1, 1)``, as in ``causal() & ~(span(5, 9) & table)``. With the table known, each cell has

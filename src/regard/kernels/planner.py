@@ -25,7 +25,9 @@ from math import prod
 import numpy as np
 
 from regard.errors import ArgumentError
-from regard.kernels.layout import TILE, MaskPart, Region, Run, cost_of, lay_out, one_tile
+from regard.kernels.layout import lay_out
+from regard.kernels.mask_parts import TILE, MaskPart, Region, Run, cost_of, one_tile
+from regard.kernels.sorted_layouts import by_block, by_document
 from regard.languages import Texts
 from regard.masks import Mask, MaskLike, as_mask, causal, everything
 from regard.masks.extent import Extent, TiledAxis
@@ -45,7 +47,6 @@ DENSE_FRACTION = 0.6
 
 MAX_TABLE_ENTRIES = 1 << 20
 """Plans of masks with larger tables are not cached."""
-
 
 MAX_PLAN_LENGTH = 1 << 27
 """Planning visits each position once. Beyond this length it would take minutes and gigabytes."""
@@ -256,7 +257,7 @@ def _element_plan(mask: Mask, extent: Extent, region: Region) -> ElementPlan:
         return ElementPlan((), "causal", mask, one_tile(mask, region))
     if region.pairs <= MAX_MASKED_PAIRS:
         return _in_one_call(mask, extent, region)
-    parts = lay_out(mask, extent, region, squares=True)
+    parts = _cheapest_layout(mask, extent, region)
     rows = [row for part in parts for row in part.rows]
     if _holds_matrix(mask, extent) and sum(row.pairs for row in rows) > DENSE_FRACTION * region.pairs:
         return ElementPlan((), "masked", mask, one_tile(mask, region))
@@ -267,6 +268,13 @@ def _element_plan(mask: Mask, extent: Extent, region: Region) -> ElementPlan:
     else:
         path = "banded" if mask.shifts and all(len(row.runs) == 1 for row in rows) else "block-sparse"
     return ElementPlan((), path, mask, parts)
+
+
+def _cheapest_layout(mask: Mask, extent: Extent, region: Region) -> tuple[MaskPart, ...]:
+    """The layout that costs least: with positions in order, or sorted by document or block of an image."""
+    sorted_parts = (by_document(mask, extent, region), by_block(mask, extent, region))
+    layouts = [lay_out(mask, extent, region), *((part,) for part in sorted_parts if part is not None)]
+    return min(layouts, key=cost_of)  # the first of equals
 
 
 def _in_one_call(mask: Mask, extent: Extent, region: Region) -> ElementPlan:

@@ -18,7 +18,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from regard.errors import ArgumentError, DtypeError, Phrase, RegardError, ShapeError
-from regard.kernels.layout import Region
+from regard.kernels.mask_parts import Region
 from regard.masks.extent import Extent
 
 MUST_MATCH = (

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from regard.kernels import fused_kernel
 from regard.kernels.inputs import Inputs
-from regard.kernels.layout import Run
+from regard.kernels.mask_parts import Run
 from regard.kernels.plain_kernel import ScoreOptions, Tile, add_sinks
 from regard.kernels.precision import full_precision
 from regard.masks import Mask, causal, everything

@@ -7,7 +7,7 @@ Two matrix products take most of the time, scores = q kᵀ and output = w v. Wha
 much more the statistics cost than plain attention, because a pass over scores that have left the cache takes
 as long as a product. So between the products there is one compiled pass per row (``row_pass.c``), which does
 everything while the row is in the cache; without a compiler the same is done in torch operations on a few
-rows at a time. Measured against plain SDPA, 8 heads × 64 (``benchmarks/row_statistics.py``).
+rows at a time. ``benchmarks/row_statistics.py`` compares both with plain SDPA.
 
 Heads and stretches of rows run in parallel, with torch at one thread in each (``regard/threads.py``). Torch's
 own threads inside every operation take about as long on a quiet machine, and several times as long beside a

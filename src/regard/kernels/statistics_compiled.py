@@ -9,7 +9,7 @@ from torch import Tensor
 
 from regard.kernels.compiled_pass import CompiledPass, RowPassArguments, compiled_pass
 from regard.kernels.inputs import Inputs
-from regard.kernels.layout import MaskPart, RowTile
+from regard.kernels.mask_parts import MaskPart, RowTile
 from regard.kernels.statistics_pass import LOG2_E, ScoreBuffer, StatisticsPass
 from regard.kernels.statistics_totals import Totals
 from regard.kernels.tile_columns import PartColumns, TileColumns

@@ -13,7 +13,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
 from typing import ClassVar
@@ -23,7 +22,7 @@ from torch import Tensor
 
 from regard.kernels.device_tables import DeviceTables
 from regard.kernels.inputs import Inputs
-from regard.kernels.layout import MaskPart, RowTile
+from regard.kernels.mask_parts import MaskPart, RowTile
 from regard.kernels.statistics_totals import Totals
 from regard.kernels.tile_pass import HeadGroup, PartTensors, flatten_lead
 
@@ -242,6 +241,4 @@ class StatisticsPass(PartTensors, ABC):
 def score_tiles(part: MaskPart, elements: int, max_scores: int) -> Iterator[RowTile]:
     """The rows of a part in tiles of at most ``max_scores`` scores over all elements, heads of the batch."""
     for row in part.rows:
-        step = min(MAX_ROWS, max(1, max_scores // max(1, elements * row.width)))
-        for start in range(row.start, row.stop, step):
-            yield replace(row, start=start, stop=min(start + step, row.stop))
+        yield from row.split(min(MAX_ROWS, max(1, max_scores // max(1, elements * row.width))))

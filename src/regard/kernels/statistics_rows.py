@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from regard.kernels.device_tables import DeviceTables
 from regard.kernels.inputs import Inputs
-from regard.kernels.layout import MaskPart, RowTile
+from regard.kernels.mask_parts import MaskPart, RowTile
 from regard.kernels.statistics_compiled import CompiledStatistics, compiled_pass_for
 from regard.kernels.statistics_pass import MAX_ROWS, ScoreBuffer, StatisticsPass, score_tiles
 from regard.kernels.statistics_torch import TorchStatistics

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.kernels.layout import RowTile
+from regard.kernels.mask_parts import RowTile
 from regard.kernels.statistics_pass import LOG2_E, MASKED_SCORE, StatisticsPass
 from regard.kernels.tile_pass import take_positions
 from regard.masks.extent import Integers

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regard.kernels.layout import MaskPart, RowTile
+from regard.kernels.mask_parts import MaskPart, RowTile
 from regard.kernels.tile_pass import flatten_lead
 from regard.masks.extent import Bools, Extent, Integers
 

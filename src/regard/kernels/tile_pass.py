@@ -19,13 +19,12 @@ import torch
 from torch import Tensor
 
 from regard.kernels import fused_kernel, plain_kernel
+from regard.kernels.bias import WHOLE
 from regard.kernels.device_tables import DeviceTables
 from regard.kernels.inputs import Inputs
-from regard.kernels.layout import MaskPart, RowTile
+from regard.kernels.mask_parts import MaskPart, RowTile
 from regard.kernels.plain_kernel import BackwardRows, Tile
 from regard.masks.extent import Extent, Integers
-
-WHOLE = slice(None)
 
 HOST = "cpu"
 """The device on which reading a tensor waits for nothing."""
@@ -198,7 +197,7 @@ class TilePass(PartTensors):
         # Other devices run one tile after the other.
         whole = self.head_group.causal or self.options.dropout or self.head_group.calls == 1
         whole = whole or self.call.device_tables is not None
-        rows = self.rows if whole else tuple(_lower(self.rows))
+        rows = self.rows if whole else tuple(_split_for_threads(self.rows))
         self._gather_keys(rows)
         return [partial(self._write, output, lse, in_place, number, row) for number, row in enumerate(rows)]
 
@@ -216,8 +215,8 @@ class TilePass(PartTensors):
         """Rows of this part among all queries."""
         if self.queries is None:
             return rows
-        regular = self.part.regular("queries", rows.start, rows.stop)
-        return self.queries[rows] if regular is None else regular
+        place = self.part.as_slice("queries", rows.start, rows.stop)
+        return self.queries[rows] if place is None else place
 
     def backward(self, saved: BackwardRows, grad_q: Tensor, grad_k: Tensor, grad_v: Tensor) -> None:
         """Add the part's gradients to ``grad_q``, ``grad_k``, ``grad_v`` and those of the bias."""
@@ -267,9 +266,9 @@ class TilePass(PartTensors):
         if self.keys is None or self.gathered is not None:
             return self.take(both[0], row), self.take(both[1], row)
         start, stop = row.runs[0]
-        regular = self.part.regular("keys", start, stop)
-        if regular is not None:
-            return both[0][:, :, regular], both[1][:, :, regular]
+        place = self.part.as_slice("keys", start, stop)
+        if place is not None:
+            return both[0][:, :, place], both[1][:, :, place]
         index = self.keys[start:stop]
         return both[0].index_select(2, index), both[1].index_select(2, index)
 
@@ -280,7 +279,7 @@ class TilePass(PartTensors):
         copied = sum(
             MAX_COPIES * len(self.keys) + 1
             if len(row.runs) > 1
-            else row.width * (self.part.regular("keys", *row.runs[0]) is None)
+            else row.width * (self.part.as_slice("keys", *row.runs[0]) is None)
             for row in rows
         )
         if copied > MAX_COPIES * len(self.keys):
@@ -402,25 +401,21 @@ def on_host(inputs: Inputs) -> bool:
 
 def rows_of(part: MaskPart, inputs: Inputs) -> tuple[RowTile, ...]:
     """The row tiles of a part; shorter ones if a bias has to be computed for them."""
-    return part.rows if inputs.bias is None else tuple(_shorter(part.rows, inputs.heads))
+    return part.rows if inputs.bias is None else tuple(_split_for_bias(part.rows, inputs.heads))
 
 
-def _lower(rows: tuple[RowTile, ...]) -> Iterator[RowTile]:
+def _split_for_threads(rows: tuple[RowTile, ...]) -> Iterator[RowTile]:
     """Row tiles split so that several can be computed in parallel."""
     height = max(MIN_TILE_ROWS, sum(row.stop - row.start for row in rows) // MIN_ROW_TILES)
     for row in rows:
         # A causal square is one call, however long: the kernel's causal mask begins at its first row.
-        step = row.stop - row.start if row.causal else height
-        for start in range(row.start, row.stop, step):
-            yield replace(row, start=start, stop=min(start + step, row.stop))
+        yield from row.split(row.stop - row.start if row.causal else height)
 
 
-def _shorter(rows: tuple[RowTile, ...], heads: int) -> Iterator[RowTile]:
+def _split_for_bias(rows: tuple[RowTile, ...], heads: int) -> Iterator[RowTile]:
     """Row tiles split so that the values of a bias, which differ by head, take little memory."""
     for row in rows:
-        step = max(1, MAX_BIAS_VALUES // max(1, heads * row.width))
-        for start in range(row.start, row.stop, step):
-            yield replace(row, start=start, stop=min(start + step, row.stop))
+        yield from row.split(max(1, MAX_BIAS_VALUES // max(1, heads * row.width)))
 
 
 def _slices(of: range, count: int, step: int) -> Iterator[slice]:

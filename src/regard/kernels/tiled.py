@@ -20,13 +20,14 @@ from torch import Tensor
 
 from regard.errors import ArgumentError
 from regard.kernels import fused_kernel
+from regard.kernels.bias import WHOLE
 from regard.kernels.equal_squares import equal_squares
 from regard.kernels.inputs import Inputs
 from regard.kernels.layout import MAX_TILE_ROWS, lay_out
 from regard.kernels.plain_kernel import BackwardRows, add_sinks, finite_lse, merge
 from regard.kernels.planner import ElementPlan, Plan
 from regard.kernels.precision import full_precision
-from regard.kernels.tile_pass import WHOLE, HeadGroup, PartTiles, TiledCall, TilePass, device_tables_for
+from regard.kernels.tile_pass import HeadGroup, PartTiles, TiledCall, TilePass, device_tables_for
 from regard.threads import each, spread
 
 MIN_CALL_PAIRS = 1 << 14

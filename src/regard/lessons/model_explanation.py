@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from regard.errors import ArgumentError, RecordingError
-from regard.interception.steps import KINDS
+from regard.interception.call_types import KINDS
 from regard.kernels.reference import Numbers, Trace, attention
 from regard.lessons.facts import text as say
 from regard.lessons.number_grid import grid_of, looks_of
 from regard.lessons.sentence_explanation import MOST_WORDS
 from regard.recording import Call, Recording, ScoredCall, load_reader
-from regard.recording.row import AttentionRow, row_of
+from regard.recording.attention_row import AttentionRow, row_of
 from regard.translator import embedded, embedded_alignment_head, look
 from regard.views.explanation import Explanation, Grid, Step
 from regard.views.page.display_tokens import text_of

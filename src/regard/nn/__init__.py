@@ -13,7 +13,7 @@ from regard.nn.dropout import Dropout
 from regard.nn.embedding import TokenEmbedding
 from regard.nn.generation import Generated, generate
 from regard.nn.layers import DecoderLayer, EncoderLayer, FeedForward
-from regard.nn.linear import LinearAttention
+from regard.nn.linear_attention import LinearAttention
 from regard.nn.models import Encoded, LanguageModel, Seq2Seq
 from regard.nn.multi_head import MultiHeadAttention, RelativePositionAttention
 from regard.nn.positions import LearnedPositions, RotaryPositions, SinusoidalPositions

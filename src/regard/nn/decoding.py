@@ -14,7 +14,7 @@ from torch import Tensor
 from regard.errors import ArgumentError, ShapeError
 from regard.nn.cache import Cache
 from regard.nn.models import Encoded, LanguageModel, Seq2Seq
-from regard.nn.tensor_checks import check_tokens
+from regard.nn.tensor_checks import check_keep, check_tokens
 
 
 class Decoding(Protocol):
@@ -147,14 +147,7 @@ def _check_room(needed: int, longest: int) -> None:
 
 def _end_together(prompt: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
     """Move padding to the front, so that the last column is the last token of every text."""
-    if keep.shape != prompt.shape:
-        raise ShapeError(
-            "keep must have one value per token of the prompt (shape {shape}).",
-            got="shape {own}",
-            do="Pass True for real tokens and False for padding.",
-            shape=tuple(prompt.shape),
-            own=tuple(keep.shape),
-        )
+    check_keep(keep, prompt)
     if not bool(keep.any(1).all()):
         raise ShapeError(
             "Every prompt must have at least one token.",

@@ -17,7 +17,7 @@ from regard.nn.embedding import MODEL_POSITIONS, TokenEmbedding
 from regard.nn.layers import DecoderLayer, EncoderLayer
 from regard.nn.positions import Offset
 from regard.nn.stacks import Decoder, Encoder
-from regard.nn.tensor_checks import check_in_vocabulary, check_tokens
+from regard.nn.tensor_checks import check_in_vocabulary, check_keep, check_tokens
 
 ENCODER_OPTIONS = (
     "width", "heads", "hidden", "norm", "activation", "positions", "dropout", "eps", "embedding_norm",
@@ -272,14 +272,7 @@ class LanguageModel(nn.Module):
     def _keep(self, tokens: Tensor, keep: Tensor | None, cache: Cache | None) -> Tensor:
         """Which tokens are real, those in the cache first."""
         keep = self.real(tokens) if keep is None else keep
-        if keep.shape != tokens.shape:
-            raise ShapeError(
-                "keep must have one value per token (shape {shape}).",
-                got="shape {own}",
-                do="Pass True for real tokens and False for padding.",
-                shape=tuple(tokens.shape),
-                own=tuple(keep.shape),
-            )
+        check_keep(keep, tokens)
         if cache is None or cache.keep is None:
             return keep
         if len(cache.keep) != len(keep):

@@ -51,6 +51,18 @@ def check_tokens(name: str, tokens: object) -> Tensor:
     return tokens
 
 
+def check_keep(keep: Tensor, tokens: Tensor) -> None:
+    """Raise unless ``keep`` says of each token whether it is real."""
+    if keep.shape != tokens.shape:
+        raise ShapeError(
+            "keep must have one value per token (shape {shape}).",
+            got="shape {own}",
+            do="Pass True for real tokens and False for padding.",
+            shape=tuple(tokens.shape),
+            own=tuple(keep.shape),
+        )
+
+
 def check_in_vocabulary(name: str, tokens: Tensor, vocabulary: int) -> None:
     """Raise if a token id has no row in the embedding."""
     if int(tokens.max()) >= vocabulary or int(tokens.min()) < 0:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from regard.interception.call_types import MaskView
 from regard.interception.function_mask import FunctionMask
 from regard.interception.placed_mask import PlacedMask
-from regard.interception.steps import MaskView
 from regard.masks import Mask, padding
 from regard.masks.id_table import IdTable
 from regard.masks.mask import Both, Either, Not

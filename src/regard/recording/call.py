@@ -18,8 +18,8 @@ from torch import Tensor
 
 from regard.checks import is_index
 from regard.errors import ArgumentError
+from regard.interception.call_types import Kind
 from regard.interception.placed_mask import placed
-from regard.interception.steps import Kind
 from regard.kernels import Statistics
 from regard.masks import Mask, everything
 from regard.masks.extent import Extent, Integers

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import RecordingError
-from regard.interception.steps import AttentionStep, CallPlace, Kind, MaskView
+from regard.interception.call_types import AttentionStep, CallPlace, Kind, MaskView
 from regard.kernels import attention_with_lse
 from regard.masks import Mask
 from regard.masks.extent import Extent

@@ -306,8 +306,8 @@ def _check_scores(call: ScoredCall, where: str) -> None:
                 weights = weights + (call.sinks[index].double() - lse).exp().nan_to_num(1.0)
             # Kept in half precision, Q and K give scores that are rounded in proportion to their size.
             play = 0.1 + 0.01 * (_largest_scores(call, batch, index, rows) + added)
-            blind = (lse == -torch.inf) & (weights == 0)
-            if not bool((blind | (weights.log().abs() <= play)).all()):
+            hidden = (lse == -torch.inf) & (weights == 0)
+            if not bool((hidden | (weights.log().abs() <= play)).all()):
                 raise RecordingFileError(
                     "The weights of each row of {where} must sum to 1, sinks included (head = {head}).",
                     got="{min:.3g} … {max:.3g}",

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import RecordingError
-from regard.interception.steps import Kind  # noqa: F401 - the inherited fields are documented here
+from regard.interception.call_types import Kind  # noqa: F401 - the inherited fields are documented here
 from regard.kernels import Statistics
 from regard.masks import Mask  # noqa: F401 - the inherited fields are documented here
 from regard.masks.extent import Integers

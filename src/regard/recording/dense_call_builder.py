@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.interception.steps import CallPlace
+from regard.interception.call_types import CallPlace
 from regard.recording.beam_rows import BeamRows, along
 from regard.recording.call import Call
 from regard.recording.dense_call import DenseCall
@@ -20,7 +20,7 @@ class DenseCallBuilder:
         self.place, self.run = place, run
         self.options = options
         self.weights = weights
-        self.border = weights.shape[2]  # after the last step with several rows: where generation began
+        self.prompt_end = weights.shape[2]  # after the last step with several rows: where generation began
 
     @property
     def queries(self) -> int:
@@ -38,13 +38,13 @@ class DenseCallBuilder:
         wider = F.pad(self.weights, (0, weights.shape[3] - self.weights.shape[3]))
         self.weights = torch.cat([wider, weights], 2)
         if weights.shape[2] > 1:
-            self.border = self.queries
+            self.prompt_end = self.queries
 
     def follow(self, rows: Tensor, prompt: int) -> None:
         """Keep only the texts that a beam search returned."""
-        if self.place.kind == "encoder" and self.border == self.queries:
+        if self.place.kind == "encoder" and self.prompt_end == self.queries:
             return  # it read the prompts, each once
-        beams = BeamRows(rows, max(prompt, self.border))
+        beams = BeamRows(rows, max(prompt, self.prompt_end))
         stop = min(self.queries, beams.stop)
         keys = self.weights.shape[3] if self.place.kind == "cross" else stop
         self.weights = along(self.weights[:, :, :stop, :keys], beams.at(0, stop))

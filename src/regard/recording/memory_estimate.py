@@ -11,7 +11,7 @@ from torch import nn
 
 from regard.checks import check_integer
 from regard.errors import RecordingError
-from regard.interception.steps import Kind
+from regard.interception.call_types import Kind
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class Estimate:
     matrix_nbytes: int
 
     def __str__(self) -> str:
-        return f"{self.calls} calls, {_readable(self.nbytes)} (the matrices: {_readable(self.matrix_nbytes)})"
+        calls = f"{self.calls} call{'' if self.calls == 1 else 's'}"
+        return f"{calls}, {_readable(self.nbytes)} (the matrices: {_readable(self.matrix_nbytes)})"
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def estimate(
 
     >>> model = torch.nn.TransformerEncoderLayer(512, 8)
     >>> print(estimate(model, 4096))
-    1 calls, 16.9 MB (the matrices: 537 MB)
+    1 call, 16.9 MB (the matrices: 537 MB)
     """
     for name, number in (("queries", queries), ("keys", keys), ("batch", batch)):
         if number is not None:
@@ -69,7 +70,7 @@ def estimate(
     stacks = list(stacks_of(model))
     if not stacks:
         raise RecordingError(
-            "The size can be estimated for models of transformers and for torch.nn layers.",
+            "The size can be estimated for transformers models and for torch.nn layers.",
             got="{model}",
             do="Make a short recording and look at seen.nbytes.",
             model=type(model).__name__,

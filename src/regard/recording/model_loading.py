@@ -1,4 +1,4 @@
-"""Load a model of transformers from a folder or the hub, quietly, and say what is wrong if that fails."""
+"""Load a transformers model from a folder or the hub, quietly, and say what is wrong if that fails."""
 
 from __future__ import annotations
 

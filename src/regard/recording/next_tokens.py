@@ -132,7 +132,7 @@ class LastStates:
 
 @contextmanager
 def last_states(model: Any) -> Iterator[LastStates]:
-    """Keep the last hidden states of a model of transformers while it runs."""
+    """Keep the last hidden states of a transformers model while it runs."""
     kept = LastStates()
 
     def keep_states(_module: object, _args: object, output: Any) -> None:

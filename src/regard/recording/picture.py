@@ -22,7 +22,7 @@ PICTURE_ENCODERS = {
     "clip_vision_model": ("[CLS]",),
     "siglip_vision_model": (),
 }
-"""Encoders of pictures, and the tokens in front of their patches; registers come after these."""
+"""Image encoders, and the tokens in front of their patches; registers come after these."""
 
 MOST_PIXELS = 4096 * 4096
 """Pixels of the largest picture that a recording keeps."""
@@ -141,7 +141,7 @@ def _bytes(values: Tensor) -> Tensor:
         return values.to(torch.uint8) * 255
     if values.is_complex() or not bool(torch.isfinite(values.double()).all()):
         raise DtypeError(
-            "The pixels of a picture must be finite numbers.", got="NaN or infinity", do="Check it."
+            "The pixels of a picture must be finite numbers.", got="NaN or infinity", do="Check the picture."
         )
     least, most = float(values.min()), float(values.max())
     if values.is_floating_point() and least >= 0 and most <= 1:

@@ -1,7 +1,7 @@
-"""Read a picture with a model of transformers, and record it with the grid of its patches.
+"""Read a picture with a transformers model, and record it with the grid of its patches.
 
-Encoders of pictures (ViT, DeiT, DINOv2 with and without registers, DINOv3, CLIP, SigLIP) are read by
-:class:`PictureReader`, models of pictures and text by :class:`VisionLanguageReader`.
+Image encoders (ViT, DeiT, DINOv2 with and without registers, DINOv3, CLIP, SigLIP) are read by
+:class:`PictureReader`, vision-language models by :class:`VisionLanguageReader`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def vision_config(config: Any) -> Any | None:
 
 @dataclass(frozen=True, eq=False)
 class PictureReader:
-    """An encoder of pictures with its processor."""
+    """An image encoder with its processor."""
 
     model: Any
     processor: Any
@@ -82,14 +82,14 @@ def reads_pictures(name: str | Path) -> bool:
 def load_picture_reader(
     name: str | Path, *, dtype: torch.dtype = torch.float32
 ) -> PictureReader | VisionLanguageReader:
-    """The model of pictures in a folder, or of that name on the hub, with its processor.
+    """The image model in a folder, or of that name on the hub, with its processor.
 
-    An encoder of pictures is a :class:`PictureReader`, a model of pictures and text a
+    An image encoder is a :class:`PictureReader`, a vision-language model a
     :class:`VisionLanguageReader`.
     """
     with loading_model(
         name,
-        must="A model of pictures needs a folder: config.json, weights, preprocessor_config.json.",
+        must="An image model needs a folder: config.json, weights, preprocessor_config.json.",
         do="Save the processor beside the model: processor.save_pretrained(folder).",
     ) as (transformers, source):
         config = transformers.AutoConfig.from_pretrained(source)

@@ -1,4 +1,4 @@
-"""Read a text with a model of transformers, loaded by name with its tokenizer, and record it with its tokens.
+"""Read a text with a transformers model, loaded by name with its tokenizer, and record it with its tokens.
 
 A decoder reads the text and can continue it. An encoder-decoder reads the text on the encoder's side; the
 decoder's side is a second text, or what the model generates. An encoder reads one text or two.
@@ -31,7 +31,7 @@ ANSWER = 40
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """A model of transformers with its tokenizer."""
+    """A transformers model with its tokenizer."""
 
     model: Any
     tokenizer: Any

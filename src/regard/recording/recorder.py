@@ -15,8 +15,8 @@ from typing import Protocol
 from torch import Tensor
 
 from regard.errors import ArgumentError, RecordingError
+from regard.interception.call_types import AttentionStep, CallPlace
 from regard.interception.pipeline import recomputing
-from regard.interception.steps import AttentionStep, CallPlace
 from regard.recording.call import Call
 from regard.recording.call_builder import ScoredCallBuilder
 from regard.recording.dense_call_builder import DenseCallBuilder
@@ -60,7 +60,7 @@ class BeamSearch:
 
 
 class Recorder:
-    """Joins the attention steps of a model into calls; a :class:`regard.interception.steps.CallWriter`."""
+    """Joins attention steps of a model into calls; a :class:`regard.interception.call_types.CallWriter`."""
 
     def __init__(self, options: WatchOptions) -> None:
         self.options = options

@@ -11,7 +11,7 @@ from typing import Any
 
 from regard.checks import is_integer
 from regard.errors import ArgumentError, DtypeError, Phrase, RecordingError, ShapeError
-from regard.interception.steps import Kind
+from regard.interception.call_types import Kind
 from regard.notebook_table import html_table
 from regard.recording.call import Call, check_sequence
 from regard.recording.next_tokens import NextTokens

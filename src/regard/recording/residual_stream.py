@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.interception.steps import AttentionStep
+from regard.interception.call_types import AttentionStep
 from regard.recording.output_projection import OutputProjections, is_linear
 
 REMEMBERED = 12

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import RecordingError, ShapeError
-from regard.interception.steps import Kind  # noqa: F401 - the inherited fields are documented here
+from regard.interception.call_types import Kind  # noqa: F401 - the inherited fields are documented here
 from regard.kernels import Statistics, attention_statistics, attention_with_lse
 from regard.kernels.bias import WHOLE, Bias
 from regard.kernels.plain_kernel import MAX_SCORES, ScoreOptions, scores_of, weights_of

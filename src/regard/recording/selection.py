@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 
 from regard.errors import ArgumentError, RecordingError
-from regard.interception.steps import AttentionStep
+from regard.interception.call_types import AttentionStep
 from regard.kernels.bias import Bias
 from regard.masks import Mask, dense
 from regard.masks.extent import Extent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from regard.interception.steps import AttentionStep, CallPlace
+from regard.interception.call_types import AttentionStep, CallPlace
 from regard.kernels import Statistics
 from regard.recording.call_builder import CallBuilder
 from regard.recording.kept_statistics import joined, placed

@@ -35,7 +35,7 @@ PROMPT = "Describe the picture."
 
 @dataclass(frozen=True, eq=False)
 class VisionLanguageReader:
-    """A model of pictures and text with its processor."""
+    """A vision-language model with its processor."""
 
     model: Any
     processor: Any
@@ -178,11 +178,11 @@ def load_vision_language_reader(
     dtype: torch.dtype,
     encoders: Sequence[str],
 ) -> VisionLanguageReader:
-    """The model of pictures and text with a configuration; ``encoders`` are what else could be read."""
+    """The vision-language model with a configuration; ``encoders`` are what else could be read."""
     known = transformers.models.auto.modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
     if config.model_type not in known:
         raise ModelFileError(
-            "load_picture_reader needs an encoder of pictures ({known}), or a model of pictures and text.",
+            "load_picture_reader needs an image encoder ({known}), or a vision-language model.",
             got="{name!r}, which is a {type}",
             do="Use load_reader for text.",
             known=", ".join(encoders),
@@ -192,7 +192,7 @@ def load_vision_language_reader(
     resampled = any(getattr(config, part, None) is not None for part in RESAMPLERS)
     if _image_tokens(config) == [] or resampled or config.is_encoder_decoder:
         raise ModelFileError(
-            "In a model of pictures and text, the patches must be tokens of the decoder's text.",
+            "In a vision-language model, the patches must be tokens of the decoder's text.",
             got="{name!r}, which is a {type}",
             do="Choose a model such as LLaVA, Qwen2-VL, SmolVLM or PaliGemma.",
             name=name,
@@ -202,10 +202,10 @@ def load_vision_language_reader(
     try:
         processor = transformers.AutoProcessor.from_pretrained(source)
     except AttributeError as error:
-        # What transformers says of a processor of videos, without the package that it needs.
+        # What transformers says of a video processor, without the package that it needs.
         raise ImportError("its processor needs the package torchvision") from error
     if not (hasattr(processor, "image_processor") and hasattr(processor, "tokenizer")):
-        # Without its file, transformers finds a tokenizer or a processor of pictures alone.
+        # Without its file, transformers finds a tokenizer or an image processor alone.
         raise ValueError("no processor of both pictures and text")
     return VisionLanguageReader(model.eval(), processor, name)
 
@@ -219,7 +219,7 @@ def _image_token(config: Any) -> int:
     marks = _image_tokens(config)
     if not marks:
         raise RecordingError(
-            "The configuration of a model of pictures and text must name its image token.",
+            "The configuration of a vision-language model must name its image token.",
             got="{type}",
             do="Pass regard.Picture(image, grid=…, tokens=…) yourself.",
             type=type(config).__name__,
@@ -230,7 +230,7 @@ def _image_token(config: Any) -> int:
 def picture_in_text(
     config: Any, inputs: Mapping[str, Any], image: Any, *, number: int = 0, batch: int = 0
 ) -> Picture:
-    """Where a picture is in the text of a model of pictures and text (LLaVA, Qwen2-VL, SmolVLM, PaliGemma …).
+    """Where a picture is in the text of a vision-language model (LLaVA, Qwen2-VL, SmolVLM, PaliGemma …).
 
     ``config`` is the model's, ``inputs`` what its processor made. Each patch, or group of merged patches, has
     one image token in ``input_ids``. The grid is that of ``image_grid_thw`` where the processor says it,

@@ -42,7 +42,7 @@ def watch(
 ) -> Watch:
     """Record what every head of ``model`` attends to, in a ``with`` block; the matrix is never built.
 
-    Works with models of transformers, with ``torch.nn`` and with every model that calls
+    Works with transformers models, with ``torch.nn`` and with every model that calls
     ``F.scaled_dot_product_attention``. The output of the model does not change.
 
     Args:

@@ -42,12 +42,12 @@ def load_audio(path: str | Path, *, rate: int = RATE) -> Samples:
             do="Install it: pip install 'regard[speech]'.",
         ) from error
     if not Path(path).is_file():
-        raise DataError("A file of audio must exist.", got="{path}", do="Check the path.", path=path)
+        raise DataError("An audio file must exist.", got="{path}", do="Check the path.", path=path)
     try:
         samples, own = soundfile.read(path, dtype="float32", always_2d=True)
     except (soundfile.LibsndfileError, OSError, TypeError) as error:
         raise DataError(
-            "A file with the extension of audio must hold audio that can be read.",
+            "A file with an audio extension must hold audio that can be read.",
             got="{path}: {reason}",
             do="Convert it, for example: ffmpeg -i talk.m4a -ac 1 -ar 16000 talk.wav",
             path=path,

@@ -21,7 +21,7 @@ def load_speech_model(name: str | Path) -> tuple[Any, Any]:
     """Load the model and the processor of a folder or a hub name, as :func:`words` needs them."""
     with loading_model(
         name,
-        must="A model of speech must be a folder with a Whisper model and its processor, or a hub name.",
+        must="A speech model must be a folder with a Whisper model and its processor, or a hub name.",
         do="Save both there: model.save_pretrained(folder) and processor.save_pretrained(folder).",
     ) as (transformers, source):
         model = transformers.AutoModelForSpeechSeq2Seq.from_pretrained(source)

@@ -32,7 +32,7 @@ def words(
 ) -> list[SpokenWord] | list[list[SpokenWord]]:
     """The words of a recording with their times, ``[(word, start, end, probability), …]``.
 
-    A Whisper model of transformers writes what it hears, watched, with its usual attention: SDPA stays
+    A Whisper model from transformers writes what it hears, watched, with its usual attention: SDPA stays
     SDPA, and no matrix is built for heads that are not read.
 
     Args:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import ArgumentError, PackageError, ShapeError
-from regard.interception.steps import Kind
+from regard.interception.call_types import Kind
 from regard.recording import Call, DenseCall, Recording
 from regard.views.page.notebook import Display, displayed
 from regard.views.page.page_payload import TokenDisplay

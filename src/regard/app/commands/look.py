@@ -98,8 +98,8 @@ LINES = 3
 def look(**options: Any) -> None:
     """See what every head attends to in TEXT: the clearest heads in the terminal, all heads on a page.
 
-    TEXT can be the path of a picture, if --model is an encoder of pictures, or of audio, if it is a Whisper
-    model. A model of pictures and text reads the picture with QUESTION; by default it is asked to describe
+    TEXT can be the path of a picture, if --model is an image encoder, or of audio, if it is a Whisper
+    model. A vision-language model reads the picture with QUESTION; by default it is asked to describe
     it.
 
     \b

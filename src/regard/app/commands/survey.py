@@ -152,7 +152,7 @@ def survey(
 
 
 def _reader(model: str) -> Reader:
-    """The built-in translator, or a model of transformers."""
+    """The built-in translator, or a transformers model."""
     if model == BUILT_IN:
         from regard.translator.source_reader import source_reader
 

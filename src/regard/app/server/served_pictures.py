@@ -1,4 +1,4 @@
-"""Encoders of pictures among the models of the server: a picture arrives as text, in base 64."""
+"""Image encoders among the models of the server: a picture arrives as text, in base 64."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MOST_PIXELS = 4096 * 4096
 
 @dataclass
 class PictureModel:
-    """An encoder of pictures."""
+    """An image encoder."""
 
     id: str
     label: str
@@ -114,5 +114,5 @@ def check_no_picture(request: ReadingRequest) -> None:
         raise ArgumentError(
             "This model reads text.",
             got="a picture",
-            do="Choose an encoder of pictures, or start the server with one: --model FOLDER.",
+            do="Choose an image encoder, or start the server with one: --model FOLDER.",
         )

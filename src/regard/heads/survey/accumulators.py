@@ -20,7 +20,7 @@ from regard.heads.survey.measures import MEASURES, MeasuredRows, measured
 from regard.heads.survey.moments import Moments
 from regard.heads.survey.quantile_sketch import BINS, sketch
 from regard.heads.survey.tokenized_batch import TokenizedBatch
-from regard.interception.steps import Kind
+from regard.interception.call_types import Kind
 from regard.processes import Processes
 from regard.recording.call import Call
 

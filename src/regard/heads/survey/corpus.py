@@ -21,7 +21,7 @@ ENDS = 1 << 20
 """Bytes at each end of a file that identify it."""
 
 CHARACTERS = 1 << 22
-"""The most characters of a document that are read; the rest never is in memory."""
+"""The most characters of a document that are read; the rest is never in memory."""
 
 LINE = 1 << 24
 """The most bytes of a line of JSON: without its end it cannot be parsed."""

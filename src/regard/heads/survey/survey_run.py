@@ -63,8 +63,8 @@ def survey(
 ) -> Survey | None:
     """Read every document of a corpus and add up what each head does; the result, in the first process.
 
-    If this survey was started in the folder before, it continues where it stopped; a folder of
-    another one is refused.
+    If this survey was started in the folder before, it continues where it stopped; the folder of
+    another survey is refused.
     ``report`` is called with the progress of the run; the other options are those of :func:`prepare`.
     """
     return prepare(reader, corpus, folder, **options).go(report)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from regard.checks import check_choice, check_integer
 from regard.errors import ArgumentError, DtypeError
 from regard.heads import Monitor, read_monitor
-from regard.heads.training_monitor import NUMBERS, PLACE
-from regard.interception.steps import KINDS
+from regard.heads.monitor_file import NUMBERS, PLACE
+from regard.interception.call_types import KINDS
 from regard.views.figures.figure_layout import FigureLayout, checked_size
 from regard.views.figures.style import head_style, house_style
 

@@ -12,7 +12,7 @@ import {
   WindowMask,
 } from "./mask_nodes.js";
 
-// The numbers of kernels/layout.py and masks/tiles.py.
+// The numbers of kernels/mask_parts.py, kernels/layout.py and masks/tiles.py.
 const TILE = 64;
 const COARSE = 32;
 const MAX_TILE_ROWS = 512;
