@@ -93,7 +93,9 @@ def llava(tmp_path_factory):
 @pytest.fixture(scope="module")
 def asking(llava, model):
     (found,) = [one for one in load_models([str(llava)]) if isinstance(one, PictureModel)]
-    with client(served(models=[Words(), model, replace(found, id="asked")], picture=20_000, tokens=100)) as http:
+    with client(
+        served(models=[Words(), model, replace(found, id="asked")], picture=20_000, tokens=100)
+    ) as http:
         yield http
 
 

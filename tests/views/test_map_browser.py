@@ -287,6 +287,33 @@ def test_page_up_and_down_skip_no_line_of_a_window(visit, long_text):
     assert visitor.ask(place) == [0, 0]
 
 
+def test_lines_of_the_text_end_where_they_do(visit, kept):
+    seen = book_of(9)
+    seen.tokens = [["one", ".\n", "two", "\n", "three", *"abcd"]]
+    kept["app"].server_state.library.give(Path("lines.safetensors"), seen)
+    visitor = visit().open("/map/lines#view=text").settled()
+    tops = visitor.ask(
+        "[...document.querySelectorAll('.map-text .token')]"
+        ".map((one) => Math.round(one.getBoundingClientRect().top))"
+    )
+    assert tops[0] == tops[1] < tops[2] == tops[3] < tops[4] == tops[-1]
+
+
+def test_what_is_said_of_the_coarse_levels_stands_aside_where_they_are_not_seen(visit, long_text):
+    visitor = visit().open("/map/long#head=1").settled()
+    visitor.ask("void (regard.app.layer.built = false, regard.app.say('Drawing'), regard.app.view.refine())")
+    middle = """(() => {
+      const place = regard.app.view.notice.getBoundingClientRect();
+      const { left, top, width, height } = regard.app.view.stage.getBoundingClientRect();
+      const [x, y] = [left + width / 2, top + 0.4 * height];
+      return place.left <= x && x <= place.right && place.top <= y && y <= place.bottom;
+    })()"""
+    assert visitor.ask(middle)
+    visitor.ask("regard.app.view.goTo(1600, 1500)")
+    visitor.until("regard.app.view.level === 0")
+    visitor.until(f"!{middle}")
+
+
 def test_the_text_marks_what_is_searched_for(visit, long_text):
     visitor = visit().open("/map/long#head=1&view=text&query=1600").settled()
     marked = "[...document.querySelectorAll('.map-text .found')].map((one) => Number(one.dataset.token))"

@@ -84,7 +84,7 @@ def reads_pictures(name: str | Path) -> bool:
 
 
 def reads_pictures_and_text(name: str | Path) -> bool:
-    """Whether the model in a folder, or of that name on the hub, is one of pictures and text; False if unknown."""
+    """Whether a model, as in :func:`reads_pictures`, is one of pictures and text; False if unknown."""
     with quiet_transformers() as transformers:
         try:
             config = transformers.AutoConfig.from_pretrained(model_source(name))

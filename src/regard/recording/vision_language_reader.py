@@ -171,9 +171,7 @@ class VisionLanguageReader:
 
 def vision_language_types(transformers: Any) -> Collection[str]:
     """What transformers calls the models that write about pictures and text."""
-    known: Collection[str] = (
-        transformers.models.auto.modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
-    )
+    known: Collection[str] = transformers.models.auto.modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
     return known
 
 

@@ -160,7 +160,9 @@ def reading_request(limits: Limits) -> type[ReadingRequest]:
             ("picture", picture | None, None),
         ],
         bases=(ReadingRequest,),
-        namespace={"__doc__": "A text to read, or a picture in base 64 whose name is the text and whose question is the pair."},
+        namespace={
+            "__doc__": "A text to read, or a picture in base 64: its name is the text, a question the pair."
+        },
         frozen=True,
         forbid_unknown_fields=True,
     )

@@ -122,6 +122,7 @@ export class TextWindow {
         parts.at(-1)?.classList.add("joins");
       } else if (parts.length) parts.push(" ");
       parts.push(element);
+      if (keyTokens[at].endsWith("⏎")) parts.push(make("br", { role: "presentation" }));
     }
     this.running.replaceChildren(...parts);
     this.mark();
