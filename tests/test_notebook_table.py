@@ -78,6 +78,7 @@ def test_a_head_without_a_role_has_empty_cells():
 def test_plan_and_cost():
     plan = regard.plan(masks.window(4, 0), 100, 100)
     assert str(plan).splitlines()[0] in plan._repr_html_()
+    assert "overflow-x: auto" in regard.plan(masks.causal(), 512)._repr_html_()  # its lines may be long
     cost = regard.cost([512], ways=["dense"])
     rows = Cells(cost._repr_html_()).rows
     assert rows[0][:2] == ["length", "way"]

@@ -44,7 +44,7 @@ def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]], caption
 
 def html_text(text: str) -> str:
     """Printed text, in a fixed-width font."""
-    return f'<pre style="line-height: 1.35;">{escape(text)}</pre>'
+    return f'<pre style="line-height: 1.35; overflow-x: auto;">{escape(text)}</pre>'
 
 
 def _row(tag: str, cells: Iterable[str], sides: Sequence[str]) -> str:

@@ -1,6 +1,8 @@
 """Pictures in the app: an image encoder among the models, over HTTP and in the browser."""
 
 import base64
+import shutil
+from dataclasses import replace
 from io import BytesIO
 
 import numpy as np
@@ -9,6 +11,7 @@ from PIL import Image
 
 from app.served import Words, client, finished, served
 from recording.test_picture import reader_of
+from recording.test_vision_language import saved
 from regard.app.server.served_models import load_models
 from regard.app.server.served_pictures import PictureModel
 
@@ -77,6 +80,58 @@ def test_what_is_refused(http, body, says):
     job = finished(http, read(http, **body).json()["job"])
     assert job["state"] == "failed"
     assert says in job["error"]
+
+
+@pytest.fixture(scope="module")
+def llava(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("both") / "small-llava"
+    folder.mkdir()
+    saved("llava", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def asking(llava, model):
+    (found,) = [one for one in load_models([str(llava)]) if isinstance(one, PictureModel)]
+    with client(
+        served(models=[Words(), model, replace(found, id="asked")], picture=20_000, tokens=100)
+    ) as http:
+        yield http
+
+
+def test_a_picture_is_read_with_a_question(asking):
+    described = asking.get("/api/state").json()["models"][-1]
+    assert (described["kind"], described["pair"]) == ("picture", True)
+    body = {"model": "asked", "picture": written(png())}
+    for question in ("What is this ?", None):
+        job = finished(asking, read(asking, **body, pair=question).json()["job"])
+        assert job["state"] == "done", job
+        recording = asking.app.server_state.library.get(job["result"]["recording"]).recording
+        assert recording.picture.grid == (4, 4)
+        assert recording.next_tokens is not None
+        if question:
+            assert recording.tokens[0][-4:] == ["What", "is", "this", "?"]
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ({}, "reads a picture and a question, and writes nothing. Got no picture"),
+        ({"picture": written(png()), "generate": 3}, "Got generate = 3"),
+        ({"picture": written(png()), "pair": "cat " * 200}, "at most 100 tokens"),
+        ({"picture": written(png()), "pair": "<image> <image>"}, "image token once"),
+    ],
+)
+def test_what_a_model_of_pictures_and_text_refuses(asking, body, says):
+    job = finished(asking, read(asking, model="asked", **body).json()["job"])
+    assert job["state"] == "failed"
+    assert says in job["error"]
+
+
+def test_without_its_processor_it_reads_text(llava, tmp_path):
+    folder = tmp_path / "no-processor"
+    shutil.copytree(llava, folder, ignore=shutil.ignore_patterns("*processor*"))
+    assert load_models([str(folder)])[-1].described()["kind"] == "encoder"
 
 
 def test_a_model_of_text_refuses_pictures(model):

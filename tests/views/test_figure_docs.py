@@ -1,6 +1,7 @@
 """The page of the figures: every block of it runs, and its pictures are those that the code makes."""
 
 import re
+from inspect import signature
 
 import pytest
 
@@ -24,6 +25,14 @@ def test_pictures_are_small_and_none_is_left_over():
     assert named == there
     for name in named:
         assert (DOCS / "pictures" / name).stat().st_size <= 120_000
+
+
+def test_options_are_listed_with_the_figures_that_have_them():
+    table = [line.split("|") for line in PAGE.splitlines() if line.startswith("| ")]
+    for option in ("cmap", "width", "sides", "overlay", "borders", "largest", "numbers"):
+        having = [n for n in figures.__all__ if option in signature(getattr(figures, n)).parameters]
+        (row,) = [cells for cells in table if f"`{option}`" in cells[1]]
+        assert set(re.findall(r"`(\w+)`", row[2])) == set(having)
 
 
 def test_every_figure_has_a_section():

@@ -642,8 +642,21 @@ def test_figures_have_the_width_of_a_column(width, inches):
     for figure in (
         figures.heatmap(heads[0], queries=names, width=width),
         figures.grid(heads, queries=names, width=width),
+        figures.lines(heads, queries=names, width=width),
+        figures.bars(heads[0, 0], names, width=width),
+        figures.picture(
+            regard.Picture(np.zeros((40, 60)), grid=(4, 6), tokens=slice(24)),
+            heads[0, :4, :6],
+            title="",
+            width=width,
+        ),
     ):
         assert figure.get_size_inches()[0] == pytest.approx(inches, abs=0.06)
+    long = "The weights of one head, under a title that is longer than a column of a paper is wide"
+    figure = figures.heatmap(heads[0], title=long, width="column")
+    assert figure.axes[0].get_title("left").replace("\n", " ") == long
+    assert figure.get_size_inches()[0] == pytest.approx(3.3, abs=0.06)
+    assert figure.axes[0].get_position().width * 3.3 > 1.5
     with pytest.raises(ArgumentError, match=r'width must be a number of inches, "column" or "page"'):
         figures.heatmap(heads[0], width="wide")
 

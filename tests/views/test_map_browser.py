@@ -287,6 +287,51 @@ def test_page_up_and_down_skip_no_line_of_a_window(visit, long_text):
     assert visitor.ask(place) == [0, 0]
 
 
+def test_lines_of_the_text_end_where_they_do(visit, kept):
+    seen = book_of(9)
+    seen.tokens = [["one", ".\n", "two", "\n", "three", *"abcd"]]
+    kept["app"].server_state.library.give(Path("lines.safetensors"), seen)
+    visitor = visit().open("/map/lines#view=text").settled()
+    tops = visitor.ask(
+        "[...document.querySelectorAll('.map-text .token')]"
+        ".map((one) => Math.round(one.getBoundingClientRect().top))"
+    )
+    assert tops[0] == tops[1] < tops[2] == tops[3] < tops[4] == tops[-1]
+
+
+def test_what_is_said_of_the_coarse_levels_stands_aside_where_they_are_not_seen(visit, long_text):
+    visitor = visit().open("/map/long#head=1").settled()
+    visitor.ask("void (regard.app.layer.built = false, regard.app.say('Drawing'), regard.app.view.refine())")
+    middle = """(() => {
+      const place = regard.app.view.notice.getBoundingClientRect();
+      const { left, top, width, height } = regard.app.view.stage.getBoundingClientRect();
+      const [x, y] = [left + width / 2, top + 0.4 * height];
+      return place.left <= x && x <= place.right && place.top <= y && y <= place.bottom;
+    })()"""
+    assert visitor.ask(middle)
+    visitor.ask("regard.app.view.goTo(1600, 1500)")
+    visitor.until("regard.app.view.level === 0")
+    visitor.until(f"!{middle}")
+
+
+def test_the_text_marks_what_is_searched_for(visit, long_text):
+    visitor = visit().open("/map/long#head=1&view=text&query=1600").settled()
+    marked = "[...document.querySelectorAll('.map-text .found')].map((one) => Number(one.dataset.token))"
+    name = "word16"  # word160, word1600 … in two windows
+    visitor.page.fill(".map-search input", name)
+    wanted = [at for at, one in enumerate(visitor.ask("regard.app.keyTokens")) if one.startswith(name)]
+    assert visitor.ask(marked) == [at for at in wanted if 1500 <= at < 3000]
+    assert visitor.page.inner_text(".match-count") == f"{len(wanted)} found"
+    visitor.page.press(".map-search input", "Shift+Enter")  # backwards, from the last one
+    visitor.until(f"regard.state.now.query === {wanted[-1]}")
+    assert visitor.page.inner_text(".match-count") == f"{len(wanted)} of {len(wanted)}"
+    first = wanted[-1] // 1500 * 1500
+    visitor.until(f"regard.app.text.from === {first}")
+    assert visitor.ask(marked) == [at for at in wanted if first <= at < first + 1500]
+    visitor.page.fill(".map-search input", "")
+    assert visitor.ask(marked) == []
+
+
 def test_what_is_searched_for_is_shown_though_the_pointer_rests_on_the_text(visit, long_text):
     visitor = visit().open("/map/long#head=1&view=text&query=1600").settled()
     visitor.until("regard.app.text.line?.token === 1600")

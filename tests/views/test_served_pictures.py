@@ -7,6 +7,7 @@ import pytest
 from app.served import Words, running, served
 from app.test_serve_pictures import png
 from recording.test_picture import reader_of
+from recording.test_vision_language import saved
 from regard.app.server.safety import ServerAddress
 from regard.app.server.served_models import load_models
 from regard.app.server.served_pictures import PictureModel
@@ -28,10 +29,12 @@ DROP = """({ name, content, type }) => {
 def base(tmp_path_factory):
     folder = tmp_path_factory.mktemp("vit")
     reader_of("vit", folder)
-    (model,) = [one for one in load_models([str(folder)]) if isinstance(one, PictureModel)]
+    both = tmp_path_factory.mktemp("both")
+    saved("llava", both)
+    models = [one for one in load_models([str(folder), str(both)]) if isinstance(one, PictureModel)]
 
     def app_of(port):
-        return served(models=[Words(), model], server_address=ServerAddress(port=port))
+        return served(models=[Words(), *models], server_address=ServerAddress(port=port))
 
     with running(app_of) as address:
         yield address
@@ -64,6 +67,21 @@ def test_a_dropped_picture_chooses_its_model_and_is_shown(home):
     assert home.ask("regard.state.now.view") == "picture"
     assert home.ask("regard.recording.picture.grid") == [4, 4]
     assert NAME in home.page.inner_text("h1")
+
+
+def test_a_picture_is_asked_about(home):
+    """A model that is chosen keeps the picture; its question stands below."""
+    home.page.select_option("select", "model-1")
+    drop(home, png())
+    home.until("regard.home.picture.content")
+    assert home.ask("regard.home.model.value") == "model-1"
+    assert "reads pictures with a question" in home.page.inner_text(".reading-bar")
+    assert violations(home.page) == []
+    home.page.get_by_label("A question about the picture").fill("What is this ?")
+    home.page.click("button.primary")
+    home.until("location.pathname.startsWith('/look/') && window.regard?.app?.view?.grey")
+    assert home.ask("regard.recording.calls[0].queryTokens.slice(-4)") == ["What", "is", "this", "?"]
+    assert "What gives" in home.page.inner_text(".picture-said, .view")
 
 
 def test_a_large_picture_is_made_small_before_it_is_sent(home):

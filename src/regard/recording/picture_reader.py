@@ -17,7 +17,11 @@ from regard.errors import ModelFileError
 from regard.recording.model_loading import loading_model, model_source, quiet_transformers
 from regard.recording.picture import PICTURE_ENCODERS, Picture, pixels_shown, rgb_image
 from regard.recording.recording import Recording
-from regard.recording.vision_language_reader import VisionLanguageReader, load_vision_language_reader
+from regard.recording.vision_language_reader import (
+    VisionLanguageReader,
+    load_vision_language_reader,
+    vision_language_types,
+)
 from regard.recording.watcher import watch
 
 
@@ -77,6 +81,16 @@ def reads_pictures(name: str | Path) -> bool:
             return vision_config(transformers.AutoConfig.from_pretrained(model_source(name))) is not None
         except (OSError, ValueError, KeyError, ModelFileError):
             return False
+
+
+def reads_pictures_and_text(name: str | Path) -> bool:
+    """Whether a model, as in :func:`reads_pictures`, is one of pictures and text; False if unknown."""
+    with quiet_transformers() as transformers:
+        try:
+            config = transformers.AutoConfig.from_pretrained(model_source(name))
+        except (OSError, ValueError, KeyError, ModelFileError):
+            return False
+        return config.model_type in vision_language_types(transformers)
 
 
 def load_picture_reader(

@@ -6,7 +6,7 @@ for each group of merged patches. :func:`picture_in_text` finds them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -169,6 +169,12 @@ class VisionLanguageReader:
         return [str(token) for token in self.processor.tokenizer.convert_ids_to_tokens(list(ids))]
 
 
+def vision_language_types(transformers: Any) -> Collection[str]:
+    """What transformers calls the models that write about pictures and text."""
+    known: Collection[str] = transformers.models.auto.modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
+    return known
+
+
 def load_vision_language_reader(
     transformers: Any,
     config: Any,
@@ -179,8 +185,7 @@ def load_vision_language_reader(
     encoders: Sequence[str],
 ) -> VisionLanguageReader:
     """The vision-language model with a configuration; ``encoders`` are what else could be read."""
-    known = transformers.models.auto.modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
-    if config.model_type not in known:
+    if config.model_type not in vision_language_types(transformers):
         raise ModelFileError(
             "load_picture_reader needs an image encoder ({known}), or a vision-language model.",
             got="{name!r}, which is a {type}",

@@ -111,7 +111,7 @@ class ReadingRequest(Struct, frozen=True, forbid_unknown_fields=True):
 
     model: str
     text: str
-    pair: str | None = None
+    pair: str | None = None  # a second text, or a question about the picture
     generate: int = 0
     picture: str | None = None  # a PNG, JPEG or WebP file in base 64
 
@@ -160,7 +160,9 @@ def reading_request(limits: Limits) -> type[ReadingRequest]:
             ("picture", picture | None, None),
         ],
         bases=(ReadingRequest,),
-        namespace={"__doc__": "A text to read, or a picture in base 64 whose name is the text."},
+        namespace={
+            "__doc__": "A text to read, or a picture in base 64: its name is the text, a question the pair."
+        },
         frozen=True,
         forbid_unknown_fields=True,
     )

@@ -17,8 +17,8 @@ from regard.app.server.limits import Limits
 from regard.app.server.model_label import architecture, model_label, unique_labels
 from regard.app.server.model_progress import heard, held
 from regard.app.server.served_pictures import PictureModel, check_no_picture
-from regard.app.server.token_count import TokenCount, fitting
-from regard.errors import ArgumentError, RecordingError, TextError
+from regard.app.server.token_count import TokenCount, check_tokens, fitting
+from regard.errors import ArgumentError, ModelFileError, RecordingError, TextError
 
 if TYPE_CHECKING:
     from regard.recording import Reader, Recording
@@ -179,23 +179,8 @@ class TranslatorModel:
             return look(self.translator, sentence, translation=request.pair, values=True).recording
 
 
-def check_tokens(count: int, limits: Limits) -> None:
-    """Raise if a text is longer than the server accepts."""
-    if count > limits.tokens:
-        raise TextError(
-            "A text can have at most {tokens:,} tokens on this server.",
-            got="{count:,}",
-            do="Shorten it, or start the server with a larger --max-tokens.",
-            tokens=limits.tokens,
-            count=count,
-        )
-
-
 def load_models(names: Sequence[str]) -> list[ServedModel]:
     """The built-in translator, if its weights are installed, and the models with these folders or names."""
-    from regard.recording import load_picture_reader, load_reader
-    from regard.recording.picture_reader import reads_pictures
-
     found: list[ServedModel] = []
     translator = _embedded()
     if translator is not None:
@@ -203,12 +188,22 @@ def load_models(names: Sequence[str]) -> list[ServedModel]:
     # The path of a folder is private, also in errors that mention the model.
     labels = unique_labels([model_label(name) for name in names])
     for number, (name, label) in enumerate(zip(names, labels, strict=True)):
-        if reads_pictures(name):
-            pictures = replace(load_picture_reader(name), name=label)
-            found.append(PictureModel(f"model-{number}", label, pictures))
-        else:
-            found.append(ReaderModel(f"model-{number}", label, replace(load_reader(name), name=label)))
+        found.append(_loaded(f"model-{number}", name, label))
     return found
+
+
+def _loaded(number: str, name: str, label: str) -> ServedModel:
+    """A model with what it reads: pictures, pictures with a question, or text."""
+    from regard.recording import load_picture_reader, load_reader
+    from regard.recording.picture_reader import reads_pictures, reads_pictures_and_text
+
+    if reads_pictures(name):
+        return PictureModel(number, label, replace(load_picture_reader(name), name=label))
+    if reads_pictures_and_text(name):
+        # Without its processor, or with pictures that are not tokens of its text, it still reads text.
+        with contextlib.suppress(ModelFileError):
+            return PictureModel(number, label, replace(load_picture_reader(name), name=label))
+    return ReaderModel(number, label, replace(load_reader(name), name=label))
 
 
 def _embedded() -> Any:

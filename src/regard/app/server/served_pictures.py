@@ -1,4 +1,4 @@
-"""Image encoders among the models of the server: a picture arrives as text, in base 64."""
+"""Models that read pictures on the server, alone or with a question: a picture arrives as text, in base 64."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from regard.app.server.jobs import ProgressReporter
 from regard.app.server.limits import Limits
 from regard.app.server.model_label import architecture
 from regard.app.server.model_progress import heard, held
-from regard.app.server.token_count import TokenCount
+from regard.app.server.token_count import TokenCount, check_tokens
 from regard.errors import ArgumentError, reason
 
 if TYPE_CHECKING:
@@ -30,12 +30,19 @@ MOST_PIXELS = 4096 * 4096
 
 @dataclass
 class PictureModel:
-    """An image encoder."""
+    """An image encoder, or a vision-language model, which reads a picture with a question."""
 
     id: str
     label: str
     reader: PictureReader | VisionLanguageReader
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def asked(self) -> bool:
+        """Whether it reads a question with the picture."""
+        from regard.recording import VisionLanguageReader
+
+        return isinstance(self.reader, VisionLanguageReader)
 
     @property
     def longest(self) -> int:
@@ -55,22 +62,38 @@ class PictureModel:
             **architecture(self.reader.model),
             "kind": "picture",
             "longest": None,
-            "pair": False,
+            "pair": self.asked,
             "examples": [],
         }
 
     def read(self, request: ReadingRequest, limits: Limits, report: ProgressReporter) -> Recording:
-        """The recording of a picture."""
-        del limits
-        if request.picture is None or request.pair is not None or request.generate:
+        """The recording of a picture; ``pair`` is the question."""
+        from regard.recording import VisionLanguageReader
+
+        self._check(request, limits)
+        image = decoded_picture(request.picture or "")
+        with held(self._lock, report), heard(self.reader.model, report):
+            if isinstance(self.reader, VisionLanguageReader):
+                return self.reader.read(image, request.pair, values=True, next_tokens=True)
+            return self.reader.read(image, values=True)
+
+    def _check(self, request: ReadingRequest, limits: Limits) -> None:
+        """Raise if this model cannot read what was sent."""
+        if not self.asked and (request.picture is None or request.pair is not None or request.generate):
             raise ArgumentError(
                 "This model reads a picture, without a text.",
                 got="no picture" if request.picture is None else "a picture with a text",
                 do="Send picture, and omit pair and generate.",
             )
-        image = decoded_picture(request.picture)
-        with held(self._lock, report), heard(self.reader.model, report):
-            return self.reader.read(image, values=True)
+        if request.picture is None or request.generate:
+            raise ArgumentError(
+                "This model reads a picture and a question, and writes nothing.",
+                got="no picture" if request.picture is None else "generate = {generate}",
+                do="Send picture, the question as pair, and omit generate.",
+                generate=request.generate,
+            )
+        if request.pair is not None:
+            check_tokens(len(self.reader.processor.tokenizer(request.pair)["input_ids"]), limits)
 
 
 def decoded_picture(text: str) -> Image.Image:

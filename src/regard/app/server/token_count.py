@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from regard.app.server.limits import Limits
+from regard.errors import TextError
+
 
 class TokenCount(NamedTuple):
     """How many tokens a text has, and how many of its characters fit; None if the tokenizer cannot tell."""
@@ -27,3 +30,15 @@ def fitting(text: str, ends: Sequence[int], most: int) -> int:
     if not text[end : end + 1].isspace():
         end = len(text[:end].rstrip()) if text[:end][-1:].isspace() else text.rfind(" ", 0, end)
     return max(end, 0)
+
+
+def check_tokens(count: int, limits: Limits) -> None:
+    """Raise if a text is longer than the server accepts."""
+    if count > limits.tokens:
+        raise TextError(
+            "A text can have at most {tokens:,} tokens on this server.",
+            got="{count:,}",
+            do="Shorten it, or start the server with a larger --max-tokens.",
+            tokens=limits.tokens,
+            count=count,
+        )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import cast
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -11,9 +13,9 @@ from regard.checks import check_integer
 from regard.errors import ArgumentError, ShapeError
 from regard.recording import Call, Recording
 from regard.views.figures.bar_rows import MOST, PITCH, draw_bars, listed, rows_of
-from regard.views.figures.figure_layout import FigureLayout, checked_size
+from regard.views.figures.figure_layout import FigureLayout, checked_size, drawn_to_width
 from regard.views.figures.figure_texts import TEXTS
-from regard.views.figures.style import house_style
+from regard.views.figures.style import StyledFigure, house_style
 from regard.views.figures.weight_matrix import Floats, checked_labels, numbers_of, one_matrix
 
 
@@ -31,6 +33,7 @@ def bars(
     most: int = MOST,
     title: str | None = None,
     size: float | None = None,
+    width: float | str | None = None,
     lang: str = "en",
 ) -> Figure:
     """The weights of one query as bars; with ``values``, also what they mix: ``Σ_j w_j v_j``.
@@ -43,12 +46,20 @@ def bars(
         most: how many bars; if there are more keys, the strongest are shown and the rest is summed.
         title: by default the mix of the values, or the query; "" for none.
         size: the length of the axis in inches.
+        width: the width of the whole figure in inches, or "column" or "page" for one or both columns of a
+            paper; in place of ``size``.
         lang: the language of the figure's own text, "en" or "zh".
 
     >>> figure = bars([0.75, 0.25], ["cat", "mat"], values=[4.0, 8.0])
     >>> [float(bar.get_width()) for bar in figure.axes[0].patches], figure.axes[0].get_title("left")
     ([0.75, 0.25], 'Σ w v = 5')
     """
+    if width is not None:
+        again = partial(
+            bars, weights, labels, values=values, layer=layer, head=head, query=query, kind=kind, run=run,
+            batch=batch, most=most, title=title, lang=lang,
+        )  # fmt: skip
+        return drawn_to_width(lambda inches: cast(StyledFigure, again(size=inches)), width)
     row, known, said = _row(weights, labels, layer, head, query, kind, run, batch, lang)
     shown_values = None if values is None else _checked_values(values, len(row))
     check_integer("most", most, example=40)

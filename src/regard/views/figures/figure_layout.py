@@ -8,6 +8,7 @@ however long the tokens are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from math import ceil
 
@@ -170,8 +171,25 @@ class FigureLayout:
         """The user's title, or the default title of the figure; "" for none."""
         said = otherwise if title is None else title
         if said:
-            axes.set_title(self.sentence(said), family=self.families)
+            axes.set_title(self._in_lines(axes, self.sentence(said)), family=self.families)
             self.figure.alt = self.figure.alt or said
+
+    def _in_lines(self, axes: Axes, said: str) -> str:
+        """A title, in several lines if the figure must have a width that it does not fit into."""
+        paper = _PAPER.get()
+        whole = axes.get_tightbbox(self.renderer)
+        if paper is None or whole is None:
+            return said
+        before = (axes.get_window_extent(self.renderer).x0 - whole.x0) / self.figure.dpi
+        room = max(0.3, paper - before - 2 * MARGIN)
+        lines: list[str] = []
+        for word in said.split(" "):
+            longer = f"{lines[-1]} {word}" if lines else word
+            if lines and self.width_of(longer, self.sizes.title) <= room:
+                lines[-1] = longer
+            else:
+                lines.append(word)
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True)
@@ -244,6 +262,9 @@ def checked_size(size: float | None, usual: float) -> float:
     return check_number("size", size, 0.1, 60)  # inches
 
 
+_PAPER: ContextVar[float | None] = ContextVar("_PAPER", default=None)
+"""Inches that the figure must have which is being drawn, if any: its title is broken to fit."""
+
 WIDTHS = {"column": 3.3, "page": 6.9}
 """Inches of one column and of both, as most journals print them."""
 
@@ -258,6 +279,14 @@ def drawn_to_width(draw: Callable[[float], StyledFigure], width: float | str) ->
             width=width,
         )
     wanted = check_number("width", WIDTHS[width] if isinstance(width, str) else width, 1, 60)
+    token = _PAPER.set(wanted)
+    try:
+        return _at_width(draw, wanted)
+    finally:
+        _PAPER.reset(token)
+
+
+def _at_width(draw: Callable[[float], StyledFigure], wanted: float) -> StyledFigure:
     size, figure = wanted, draw(wanted)
     best = None
     for _ in range(4):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -18,8 +19,8 @@ from regard.errors import ArgumentError, DtypeError, RecordingError, ShapeError
 from regard.recording import Picture, Recording
 from regard.views.figures.colours import ColourScale, colour_key, scale_for
 from regard.views.figures.downsampling import BlockMaxima
-from regard.views.figures.figure_layout import FigureLayout, checked_size
-from regard.views.figures.style import COLOURS, house_style
+from regard.views.figures.figure_layout import FigureLayout, checked_size, drawn_to_width
+from regard.views.figures.style import COLOURS, StyledFigure, house_style
 from regard.views.figures.weight_matrix import Matrix, one_matrix
 
 SIDE = 3.4
@@ -42,6 +43,7 @@ def picture(
     cmap: str | Colormap | None = None,
     title: str | None = None,
     size: float | None = None,
+    width: float | str | None = None,
     lang: str = "en",
 ) -> Figure:
     """A picture, its patches coloured by the weights of one query, or by other numbers.
@@ -58,6 +60,8 @@ def picture(
         cmap: a colour map of matplotlib.
         title: by default the head and how much of its weight is on the picture; "" for none.
         size: the longer side in inches.
+        width: the width of the whole figure in inches, or "column" or "page" for one or both columns of a
+            paper; in place of ``size``.
         lang: the language of the figure's own text, "en" or "zh".
 
     >>> import numpy as np, regard
@@ -66,6 +70,12 @@ def picture(
     >>> figure.axes[0].images[1].get_array().shape
     (2, 3)
     """
+    if width is not None:
+        again = partial(
+            picture, source, values, query=query, layer=layer, head=head, kind=kind, run=run, batch=batch,
+            overlay=overlay, borders=borders, largest=largest, cmap=cmap, title=title, lang=lang,
+        )  # fmt: skip
+        return drawn_to_width(lambda inches: cast(StyledFigure, again(size=inches)), width)
     check_number("overlay", overlay, 0, 1, example=0.75)
     shown = _picture_of(source)
     matrix: Matrix | None = None
@@ -86,9 +96,9 @@ def picture(
         share = float(folded.sum())
     else:
         folded, outlined, share = _folded(shown, values), None, None
-    height, width = shown.image.shape[:2]
+    rows, columns = shown.image.shape[:2]
     longer = checked_size(size, SIDE)
-    wide, tall = longer * min(1.0, width / height), longer * min(1.0, height / width)
+    wide, tall = longer * min(1.0, columns / rows), longer * min(1.0, rows / columns)
     with house_style():
         layout = FigureLayout([title or ""], lang)
         colours = scale_for([BlockMaxima(np.ma.masked_array(folded), folded.shape)], "linear", largest, cmap)

@@ -15,9 +15,16 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from regard.checks import check_number
-from regard.views.figures.figure_layout import POINT, FigureLayout, checked_size, planned, shortened
+from regard.views.figures.figure_layout import (
+    POINT,
+    FigureLayout,
+    checked_size,
+    drawn_to_width,
+    planned,
+    shortened,
+)
 from regard.views.figures.fonts import readable
-from regard.views.figures.style import QUIET, head_style, house_style
+from regard.views.figures.style import QUIET, StyledFigure, head_style, house_style
 from regard.views.figures.weight_matrix import Floats, Matrix, matrices_of
 
 WIDEST = 5.0
@@ -56,6 +63,7 @@ def lines(
     least: float = 0.02,
     title: str | None = None,
     size: float | None = None,
+    width: float | str | None = None,
     lang: str = "en",
 ) -> Figure:
     """Queries on the left, keys on the right, and a line for each weight.
@@ -70,6 +78,8 @@ def lines(
         least: weights below this are left out.
         title: by default the layer; "" for none.
         size: the length of the longer column of tokens in inches.
+        width: the width of the whole figure in inches, or "column" or "page" for one or both columns of a
+            paper.
         lang: the language of the figure's own text, "en" or "zh".
 
     >>> figure = lines([[0.75, 0.25], [0.0, 1.0]], queries=["I", "am"])
@@ -81,13 +91,27 @@ def lines(
         weights, layer=layer, heads=heads, kind=kind, run=run, batch=batch, queries=queries, keys=keys
     )
     found = [drawn_lines(matrix, least, query) for matrix in matrices]
+    if width is None:
+        return _drawn(matrices, found, title, size, None, lang)
+    return drawn_to_width(lambda inches: _drawn(matrices, found, title, size, inches, lang), width)
+
+
+def _drawn(
+    matrices: Sequence[Matrix],
+    found: Sequence[DrawnLines],
+    title: str | None,
+    size: float | None,
+    across: float | None,
+    lang: str,
+) -> StyledFigure:
+    """The figure with its two columns ``across`` inches apart, by default in proportion to their length."""
     first = matrices[0]
     longest = max(first.shape)
     with house_style():
         layout = FigureLayout([*(first.queries or ()), *(first.keys or ()), title or ""], lang)
         height = checked_size(size, min(PITCH * layout.sizes.room * longest, TALLEST))
         pitch = height / longest
-        width = min(max(1.6, 0.55 * height), 3.2)
+        width = across or min(max(1.6, 0.55 * height), 3.2)
         axes = layout.area(3, 1, width, height)
         axes.set(xlim=(0, 1), ylim=(longest - 0.5, -0.5))
         axes.axis("off")
@@ -105,7 +129,9 @@ def lines(
         said = first.name(lang) if len(found) == 1 else first.layer_name(lang)
         layout.title(axes, title, said)
         if len(found) > 1:
-            _legend(layout, axes, matrices)
+            # A narrow figure has fewer names beside each other; one needs about twelve times its size.
+            fit = 4 if across is None else int((across + 1.2) / (0.12 * layout.sizes.legend))
+            _legend(layout, axes, matrices, max(1, min(fit, 4)))
         return layout.fit()
 
 
@@ -177,7 +203,7 @@ def _tokens(
         )
 
 
-def _legend(layout: FigureLayout, axes: Axes, matrices: Sequence[Matrix]) -> None:
+def _legend(layout: FigureLayout, axes: Axes, matrices: Sequence[Matrix], columns: int) -> None:
     handles = [
         Line2D([], [], linewidth=1.8, label=layout.say("head.n", head=matrix.head), **head_style(place))
         for place, matrix in enumerate(matrices)
@@ -186,7 +212,7 @@ def _legend(layout: FigureLayout, axes: Axes, matrices: Sequence[Matrix]) -> Non
         handles=handles,
         loc="upper center",
         bbox_to_anchor=(0.5, 0),
-        ncols=min(len(handles), 4),
+        ncols=min(len(handles), columns),
         labelcolor=QUIET,
         prop={"family": layout.families, "size": layout.sizes.legend},
         handlelength=2.2,

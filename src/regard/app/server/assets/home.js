@@ -153,7 +153,7 @@ class Home {
     const pictures = model.kind === "picture";
     const size = model.parameters.toLocaleString(this.look.language, COMPACT);
     this.about.textContent = [
-      say(`kind.${model.kind}.model`),
+      say(pictures && model.pair ? "kind.picture.asked" : `kind.${model.kind}.model`),
       ...(pictures ? [] : [say("home.longest", { count: most.toLocaleString("en") })]),
       // The class of the built-in model says nothing to anybody else.
       ...(model.id === "translator" ? [] : [model.architecture]),
@@ -165,6 +165,7 @@ class Home {
     if (!this.pairLabel.hidden) this.pairLabel.firstChild.textContent = say(`home.pair.${model.kind}`);
     this.generateLabel.hidden = model.kind !== "decoder";
     this.options.hidden = this.pairLabel.hidden && this.generateLabel.hidden;
+    this.options.open ||= pictures && model.pair; // a picture is read with a question
     this.examples.replaceChildren(
       ...(model.examples.length ? [make("span", {}, say("home.examples"))] : []),
       ...model.examples.map((text) =>

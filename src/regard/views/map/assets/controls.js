@@ -54,6 +54,8 @@ export class MapSearch {
   constructor(app) {
     this.app = app;
     this.at = -1;
+    app.found = [];
+    app.matches = [];
     this.count = make("small", { class: "match-count", "aria-live": "polite" });
     this.input = make("input", {
       type: "search",
@@ -82,20 +84,23 @@ export class MapSearch {
 
   look() {
     const { app } = this;
-    app.matches = this.input.value.trim() ? app.searchOf(app.state.now.side).find(this.input.value) : [];
+    app.found = this.input.value.trim() ? app.searchOf(app.state.now.side).matches(this.input.value) : [];
+    app.matches = app.found.map(({ from }) => from);
     this.at = -1;
     this.count.textContent = !this.input.value.trim()
       ? ""
       : app.matches.length
-        ? app.matches.length.toLocaleString("en")
+        ? say("find.count", { count: app.matches.length.toLocaleString("en") })
         : say("map.nomatch");
     app.view.paint();
+    app.text.mark();
   }
 
   step(by) {
     const { app } = this;
     if (app.matches.length === 0) return;
-    this.at = (this.at + by + app.matches.length) % app.matches.length;
+    const from = this.at < 0 && by < 0 ? 0 : this.at; // backwards, the last match is the first
+    this.at = (from + by + app.matches.length) % app.matches.length;
     this.count.textContent = say("map.matches", { at: this.at + 1, count: app.matches.length });
     const token = app.matches[this.at];
     if (app.state.now.side === "query") app.goToQuery(token);

@@ -33,7 +33,8 @@ class MapApp {
     );
     this.help = new Help(() => mapHelp(recording));
     this.searches = new Map();
-    this.matches = [];
+    this.found = []; // the tokens of each place that holds the searched text
+    this.matches = []; // the first of each
     this.margins = null;
     this.pinnedWeight = null;
     this.layer = null;

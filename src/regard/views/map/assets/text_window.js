@@ -122,9 +122,22 @@ export class TextWindow {
         parts.at(-1)?.classList.add("joins");
       } else if (parts.length) parts.push(" ");
       parts.push(element);
+      if (keyTokens[at].endsWith("⏎")) parts.push(make("br", { role: "presentation" }));
     }
     this.running.replaceChildren(...parts);
+    this.mark();
     this.paint();
+  }
+
+  /** Marks the tokens of this window that hold the searched text. */
+  mark() {
+    const { found, state } = this.app;
+    const before = state.now.side === "query" ? this.offset : 0;
+    const tokens = new Set();
+    for (const { from, to } of found) for (let at = from; at < to; at += 1) tokens.add(before + at);
+    this.elements?.forEach((element, index) => {
+      element.classList.toggle("found", tokens.has(this.from + index));
+    });
   }
 
   turn(by) {

@@ -139,6 +139,8 @@ export class MapView extends TiledView {
     const { level } = this;
     this.app.layer.want(middleFirst(this.range(level)).map((place) => [level, ...place]));
     this.progress.hidden = this.app.layer.idle;
+    // What is said of the coarse levels stands aside where cells can be seen without them.
+    this.notice.classList.toggle("aside", this.app.layer.has(level));
     const step = 2 ** level;
     this.scale.textContent =
       step === 1 ? `1 : 1 · ${say("map.exact")}` : say("map.level", { step: `${step} × ${step}` });
