@@ -1,4 +1,4 @@
-"""Models that read pictures on the server, alone or with a question: a picture arrives as text, in base 64."""
+"""Models of the server that read pictures, alone or with a question: a picture arrives as text, in base 64."""
 
 from __future__ import annotations
 
