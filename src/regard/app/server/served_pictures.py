@@ -1,4 +1,4 @@
-"""Models of the server that read pictures, alone or with a question: a picture arrives as text, in base 64."""
+"""Models of the server that read pictures, alone or with a question; a picture arrives as base 64 text."""
 
 from __future__ import annotations
 
