@@ -1,4 +1,4 @@
-"""What is trained on in an epoch: all sentence pairs, recombined ones, and words of the dictionary.
+"""What is trained on in an epoch: all sentence pairs, recombined and joined ones, words of the dictionary.
 
 Everything but the sentence pairs is drawn anew for each epoch, by the seed and the number of the epoch, so
 that a run that resumes draws the same.
@@ -11,6 +11,7 @@ from bisect import bisect
 from itertools import accumulate
 
 from regard.translator.everyday import development_sentences, everyday_sentences
+from regard.translator.joined_sentences import JoinedSentences
 from regard.translator.lexicon import Lexicon, WordPair, plural, untaught_weight, verb_forms
 from regard.translator.recipe import Recipe
 from regard.translator.recombination import Recombination
@@ -32,6 +33,7 @@ class EpochPairs:
         self.recipe = recipe
         # An everyday sentence can be in somebody's file of pairs.
         self.sentences = [pair for pair in corpus.training if sentence_key(pair.english) not in never]
+        self.joined = JoinedSentences(self.sentences, excluded=measured) if recipe.joined else None
         self.words: list[WordPair] = []
         self.recombination: Recombination | None = None
         if lexicon is not None:
@@ -48,6 +50,10 @@ class EpochPairs:
             chance = random.Random(f"{self.recipe.seed} {epoch}")  # noqa: S311 (nothing is secret)
             found += self.recombination.draw(round(self.recipe.recombined * len(self.sentences)), chance)
             found += [self._entry(chance) for _ in range(round(self.recipe.entries * len(self.sentences)))]
+        if self.joined is not None and epoch >= self.recipe.joined_from:
+            # Another generator, so that the rest of an epoch is the same with and without them.
+            chance = random.Random(f"{self.recipe.seed} {epoch} joined")  # noqa: S311
+            found += self.joined.draw(round(self.recipe.joined * len(self.sentences)), chance)
         return found
 
     def _entry(self, chance: random.Random) -> Pair:

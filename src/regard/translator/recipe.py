@@ -34,6 +34,9 @@ TRAINED_ENCODERS: dict[str, dict[str, Any]] = {
 TRAINED_LAYERS, TRAINED_POSITIONS = 6, 511
 """How many layers they have, and positions after the first one, which a translator does not use."""
 
+FROM_ZERO = ("seed", "warm_up", "validation", "similar", "joined_from", "constant_steps")
+"""Whole numbers that may be 0."""
+
 MOST_PARAMETERS = 10_000_000_000
 """Far more than 30,000 pairs can train."""
 
@@ -78,6 +81,10 @@ class Recipe:
     entries: float = 0.4  # single words and phrases
     similar: int = 0  # a word is replaced by one of this many similar ones; 0: by any of its kind
 
+    # Also a share of the number of sentence pairs: two short ones joined by a conjunction.
+    joined: float = 0.0
+    joined_from: int = 0  # the first epoch that has them, counted from 0
+
     # A trained encoder from whose embeddings and first layers the translator's encoder starts: its pieces of
     # words are the vocabulary, encoder_layers counts its layers, and width, heads and hidden are those of the
     # decoder alone.
@@ -90,6 +97,7 @@ class Recipe:
     warm_up: int = 1000
     learning_rate: float = 2e-3
     last_learning_rate: float = 0.1  # as a share of learning_rate
+    constant_steps: int = 0  # how many of the steps, at the end, have the last learning rate
     clip: float = 1.0
     tokens_per_batch: int = 3072  # both sides, padding counted
     checkpoint_every: int = 200
@@ -110,12 +118,13 @@ class Recipe:
                 check_integer(
                     field.name,
                     value,
-                    least=0 if field.name in ("seed", "warm_up", "validation", "similar") else 1,
+                    least=0 if field.name in FROM_ZERO else 1,
                 )
             elif kind is float:
                 self._check_number(field.name, value)
             elif kind is bool:
                 self._check_flag(field.name, value)
+        check_integer("constant_steps", self.constant_steps, least=0, most=self.steps)
         check_integer("bits", self.bits, least=LEAST_BITS, most=MOST_BITS)
         check_choice("precision", self.precision, PRECISIONS)
         check_choice("norm", self.norm, tuple(NORMS))

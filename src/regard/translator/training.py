@@ -116,7 +116,7 @@ def _check_minutes(minutes: float | None) -> None:
 
 
 def learning_rate(recipe: Recipe, step: int) -> float:
-    """The learning rate of a step, counted from 0: linear warm-up, then half a cosine.
+    """The learning rate of a step, counted from 0: linear warm-up, half a cosine, then constant.
 
     >>> recipe = Recipe(learning_rate=1.0, warm_up=10, steps=110, last_learning_rate=0.0)
     >>> [round(learning_rate(recipe, step), 2) for step in (0, 9, 60, 110)]
@@ -124,7 +124,7 @@ def learning_rate(recipe: Recipe, step: int) -> float:
     """
     if step < recipe.warm_up:
         return recipe.learning_rate * (step + 1) / recipe.warm_up
-    done = (step - recipe.warm_up) / max(1, recipe.steps - recipe.warm_up)
+    done = (step - recipe.warm_up) / max(1, recipe.steps - recipe.constant_steps - recipe.warm_up)
     share = 0.5 * (1.0 + math.cos(math.pi * min(1.0, done)))
     return recipe.learning_rate * (recipe.last_learning_rate + (1.0 - recipe.last_learning_rate) * share)
 
