@@ -228,6 +228,13 @@ def test_the_learning_rate_goes_up_and_down(tiny):
     assert rates[-1] == pytest.approx(0.1 * tiny.learning_rate)
 
 
+def test_the_last_steps_can_have_a_constant_learning_rate(tiny):
+    longer = dataclasses.replace(tiny, steps=tiny.steps + 7, constant_steps=7)
+    rates = [learning_rate(longer, step) for step in range(longer.steps)]
+    assert rates[: tiny.steps] == [learning_rate(tiny, step) for step in range(tiny.steps)]
+    assert rates[tiny.steps :] == [pytest.approx(0.1 * tiny.learning_rate)] * 7
+
+
 def test_a_run_with_a_dictionary_resumes_bit_for_bit(pairs, tiny, tmp_path):
     words = [
         ("苹果", "apple"),
