@@ -17,7 +17,7 @@ from regard.nn.beam_search import BeamCandidate
 from regard.translator.translation_table import TranslationTable
 from regard.translator.vocabulary import END
 
-EXPLAINED = 0.6
+EXPLAINED = 0.4
 """The weight of log p(english | chinese) beside log p(chinese | english)."""
 
 TEMPERATURE = 1.0

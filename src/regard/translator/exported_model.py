@@ -26,7 +26,7 @@ from regard.translator.sentence_batches import encode_pairs
 from regard.translator.sentence_pairs import CorpusSplit, Pair
 from regard.translator.training_checkpoint import expected_snapshots, load_position
 from regard.translator.training_folder import TrainingRun, locked_folder
-from regard.translator.training_split import split_by
+from regard.translator.training_split import further_pairs, split_by
 from regard.translator.translate_text import (
     LENGTH_PENALTY,
     NUM_BEAMS,
@@ -159,7 +159,10 @@ def _with_evidence(
     """The vocabularies with what tells names from words: the word vectors of a trained encoder do."""
     if dictionary is None or not recipe.pretrained or not vocabularies.stand_ins or vocabularies.evidence:
         return vocabularies
-    evidence = learn_name_evidence(corpus.training, dictionary, vocabularies.words)
+    # The pairs that come with regard hardly have names, and would say that no capitalized word is one.
+    further = set(further_pairs(recipe))
+    own = [pair for pair in corpus.training if pair not in further]
+    evidence = learn_name_evidence(own, dictionary, vocabularies.words)
     return replace(vocabularies, evidence=evidence)
 
 
