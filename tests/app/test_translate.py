@@ -34,6 +34,16 @@ def test_several_texts_are_several_lines():
     assert shown.output == run("I love you.").output + run("Where is the cat?").output
 
 
+def test_a_text_that_cannot_be_read_does_not_cost_the_others():
+    shown = run("I love you.", "😀", "Where is the cat?")
+    assert shown.exit_code == 1
+    first, same, last = shown.stdout.splitlines()
+    assert (first, same) == (run("I love you.").stdout.strip(), "😀")
+    assert "猫" in last
+    assert "at least one character that the model knows. Got '😀'" in shown.stderr
+    assert run("😀").stdout == ""
+
+
 def test_sentences_of_a_line_are_translated_one_by_one():
     one, other = run("I love you.").output.strip(), run("Where is the cat?").output.strip()
     assert run("I love you. Where is the cat?").output == f"{one}{other}\n"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +12,9 @@ from regard.app.languages import lang_option
 from regard.app.output_errors import show
 from regard.app.text_argument import HELP, read_argument
 from regard.app.unknown_words import warn_of_unknown
+
+if TYPE_CHECKING:
+    from regard.translator import Translator
 
 
 @click.command(epilog=HELP)
@@ -50,6 +55,7 @@ def translate(texts: tuple[str, ...], align: bool, folder: Path | None, num_beam
     from regard.app.model_input import BUILT_IN
     from regard.errors import TextError
     from regard.translator.built_in import FOLDER, embedded
+    from regard.translator.sentence_splitting import split_sentences
     from regard.translator.translate_text import load_translator
 
     lines = [line.strip() for text in texts for line in read_argument(text).splitlines() if line.strip()]
@@ -64,17 +70,28 @@ def translate(texts: tuple[str, ...], align: bool, folder: Path | None, num_beam
         folder = None
     translator = load_translator(folder) if folder else embedded()
     warn_of_unknown(translator, lines, lang)
+    unread = [part for line in lines for part in split_sentences(line) if not translator.reads(part)]
+    # A line that cannot be read does not cost the others: it comes out as it is, with an error at the end.
+    whole = [line for line in lines if not any(part in unread for part in split_sentences(line))]
     if not align:
-        for line in translator.translate_all(lines, num_beams=num_beams):
-            show(f"{line}\n")
-        return
+        made = dict(zip(whole, translator.translate_all(whole, num_beams=num_beams), strict=True))
+        for line in lines if whole else ():
+            show(f"{made.get(line, line)}\n")
+    else:
+        _show_alignments(translator, whole, folder or FOLDER, num_beams, lang)
+    if unread:
+        translator.encode(unread[0])  # raises the error
 
+
+def _show_alignments(
+    translator: Translator, lines: Sequence[str], folder: Path, num_beams: int, lang: str
+) -> None:
     from regard.translator.alignment import align as align_text
     from regard.translator.alignment import read_alignment_head
     from regard.views.terminal_alignment import show_alignment
     from regard.views.terminal_weights import SafeConsole
 
-    by = read_alignment_head(folder or FOLDER)
+    by = read_alignment_head(folder)
     console = SafeConsole()
     for line in lines:
         show_alignment(console, align_text(translator, line, by, num_beams=num_beams), lang=lang)
