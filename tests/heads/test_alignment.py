@@ -113,7 +113,7 @@ def test_agreement_is_between_heads_of_one_text():
 
 
 def test_the_head_found_in_the_built_in_translator_gets_the_checked_words_right():
-    """By sharpness alone the two best places went to heads that get 24 and 18 of the 30 words right."""
+    """By score alone, the first place goes to a head that gets 16 of the 30 words right."""
     from dataclasses import replace
 
     from regard.translator import embedded, look
