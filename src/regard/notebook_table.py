@@ -62,7 +62,7 @@ def _row(tag: str, cells: Iterable[str], sides: Sequence[str]) -> str:
 def _form(cells: Iterable[object]) -> str:
     """How the fractions of a column are written: three digits of the smallest, if the others fit beside it."""
     sizes = [abs(cell) for cell in cells if isinstance(cell, float) and cell]
-    if not sizes or not (0.01 <= min(sizes) and max(sizes) < 1000):
+    if not sizes or not (min(sizes) >= 0.01 and max(sizes) < 1000):
         return ".3g"
     return f".{max(0, 2 - math.floor(math.log10(min(sizes))))}f"
 

@@ -72,11 +72,15 @@ def test_two_matrices_above_each_other_on_a_phone_have_room_for_cells(browser, t
     page.set(view="matrix", query=0, key=1, find="img")  # all that takes room above a matrix
     stages = page.page.locator(".map-stage")
     assert [stages.nth(side).bounding_box()["height"] > 130 for side in (0, 1)] == [True, True]
-    sizes = [float(size) for size in re.findall(r' (?:width|height)="([^"%]+)"', page.run("regard.exportSvg()"))]
+    sizes = [
+        float(size) for size in re.findall(r' (?:width|height)="([^"%]+)"', page.run("regard.exportSvg()"))
+    ]
     assert min(sizes) >= 0
     page.page.set_viewport_size({"width": 390, "height": 560})  # too low for both
     page.set(query=2)
-    sizes = [float(size) for size in re.findall(r' (?:width|height)="([^"%]+)"', page.run("regard.exportSvg()"))]
+    sizes = [
+        float(size) for size in re.findall(r' (?:width|height)="([^"%]+)"', page.run("regard.exportSvg()"))
+    ]
     assert min(sizes) >= 0
     page.opened.check()
     context.close()

@@ -9,7 +9,7 @@ from PIL import Image
 
 import regard
 from heads.synthetic_heads import recording_of
-from views.axe import violations
+from views.axe import RULES, violations
 from views.browser import until
 
 ROWS, COLUMNS, HOSTILE = 2, 3, "</script><b>"
@@ -199,6 +199,9 @@ def test_nobody_is_kept_out(flowing):
     for group in ("head", "rollout"):
         flowing.evaluate("(group) => regard.state.set({ group })", group)
         assert violations(flowing) == []
+        flowing.evaluate("() => regard.state.set({ theme: 'dark' })")
+        assert violations(flowing, *RULES["dark"]) == []
+        flowing.evaluate("() => regard.state.set({ theme: 'light' })")
     flowing.set_viewport_size({"width": 390, "height": 844})
     until(flowing, "document.documentElement.scrollWidth <= 390")
     assert violations(flowing) == []
