@@ -60,7 +60,7 @@ def _row(tag: str, cells: Iterable[str], sides: Sequence[str]) -> str:
 
 
 def _form(cells: Iterable[object]) -> str:
-    """How the fractions of a column are written: three digits of the smallest, if the others fit beside it."""
+    """How the fractions of a column are written: three digits of the smallest, if the others fit in."""
     sizes = [abs(cell) for cell in cells if isinstance(cell, float) and cell]
     if not sizes or not (min(sizes) >= 0.01 and max(sizes) < 1000):
         return ".3g"
