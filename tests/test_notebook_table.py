@@ -1,5 +1,6 @@
 """What a notebook shows of values: HTML tables that hold what was measured, and never what a token says."""
 
+import math
 from html.parser import HTMLParser
 
 import torch
@@ -40,6 +41,19 @@ def test_a_table():
     )
     assert found.rows == [["token", "weight", "count"], [HOSTILE, "0.123", "12,345"], ["b", "", "1"]]
     assert "script" not in found.tags
+
+
+def test_the_fractions_of_a_column_have_the_same_places():
+    def written(*values):
+        return [row[0] for row in Cells(html_table(("n",), [(value,) for value in values])).rows[1:]]
+
+    assert written(1.0, 0.71, 0.934, 0.0, None) == ["1.000", "0.710", "0.934", "0.000", ""]
+    assert written(12.0, 3.456) == ["12.00", "3.46"]
+    assert written(-250.0, 431.6) == ["-250", "432"]
+    # What would lose its digits or fill them with zeros stays as it was.
+    assert written(1.0, 1.2e-7) == ["1", "1.2e-07"]
+    assert written(12345.0, 0.5) == ["1.23e+04", "0.5"]
+    assert written(math.inf, math.nan, 0.5) == ["inf", "nan", "0.5"]
 
 
 def test_long_tables_are_cut():

@@ -1,7 +1,10 @@
 """Nobody is kept out: axe-core finds nothing serious in any view, and every control has its own name."""
 
+import re
+
 import pytest
 
+from regard.texts import read_table
 from views import stage
 from views.axe import RULES, violations
 from views.viewing import VIEWS, open_stage
@@ -82,6 +85,27 @@ def test_a_phone_shows_the_head_and_nothing_is_cut_off(phone, view):
     # The controls are folded away, but which head this is can be seen.
     assert phone.page.locator(".now-shown").is_visible()
     assert "1" in phone.text(".now-shown")
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_no_role_below_a_thumbnail_is_cut_off_on_a_phone(phone, language):
+    phone.set(view="overview", language=language)
+    names = [name for key, name in read_table("page", language).items() if re.fullmatch(r"role\.[a-z]+", key)]
+    assert len(names) > 10
+    cut = phone.run(
+        """given.filter((name) => {
+          const badge = document.createElement("span");
+          Object.assign(badge, { className: "badge", textContent: name });
+          const card = document.querySelector(".heads-row .card");
+          card.append(badge);
+          card.style.width = "46px"; // the narrowest that a card becomes
+          const cut = badge.scrollWidth > badge.clientWidth;
+          badge.remove();
+          return cut;
+        })""",
+        names,
+    )
+    assert cut == []
 
 
 @pytest.mark.parametrize("view", VIEWS)

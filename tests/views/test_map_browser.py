@@ -13,7 +13,7 @@ from app.served import Words, serving, translation
 from app.served import book as book_of
 from regard.app.server.assets import assets
 from regard.texts import read_table
-from views.axe import violations
+from views.axe import RULES, violations
 from views.exact_weights import exact
 from views.visiting import Visitor, visitors
 
@@ -612,3 +612,18 @@ def test_every_word_is_spoken_in_both_languages():
             said |= set(re.findall(r'say\("([a-z.]+)"', asset.content.decode()))
     assert len(said) > 50
     assert said <= known
+
+
+@pytest.mark.parametrize("viewport", [{"width": 1200, "height": 800}, {"width": 390, "height": 844}])
+def test_nobody_is_kept_out(visit, viewport):
+    visitor = visit(viewport=viewport, bypass_csp=True)
+    for view in ("map", "text"):
+        visitor.map("two", f"view={view}&query=3&key=2")
+        for theme in ("light", "dark"):
+            visitor.ask(f"regard.state.set({{ theme: '{theme}' }})")
+            assert violations(visitor.page, *RULES[theme]) == []
+    visitor.open("/").until("document.querySelector('textarea')")
+    for theme in ("light", "dark"):
+        visitor.page.emulate_media(color_scheme=theme)
+        assert violations(visitor.page, *RULES[theme]) == []
+    visitor.page.emulate_media(color_scheme="light")

@@ -68,6 +68,23 @@ def test_a_tap_on_a_cell_of_the_matrix_says_its_weight(phone):
     phone.wait("regard.state.now.query === null && regard.state.now.key === null")
 
 
+def test_a_tap_on_a_token_of_the_lines_pins_it(phone):
+    phone.set(view="lines")
+    for side, row in (("query", CATS), ("key", WALL)):
+        column = phone.page.locator(f".column.{side}")
+        column.locator(f'[data-index="{row}"]').tap(timeout=5000)
+        phone.wait(f"regard.state.now.{side} === {row}")
+    assert phone.readout()[:2] == [CATS, WALL]
+    phone.page.locator(f'.column.key [data-index="{WALL}"]').tap(timeout=5000)
+    phone.wait("regard.state.now.key === null")
+
+
+def test_a_tap_on_a_thumbnail_opens_its_head(phone):
+    phone.set(view="overview")
+    phone.page.locator('.card[aria-label^="Layer 1, head 3"]').first.tap()
+    phone.wait("regard.state.now.view === 'matrix' && regard.state.now.head === 3")
+
+
 def test_a_tap_on_an_underlined_word_explains_it(phone):
     phone.page.locator(".quiet.fold").tap()
     phone.page.locator(".controls .term").first.tap()

@@ -351,7 +351,7 @@ def test_no_serious_violation(same, view, what):
     assert violations(same.page) == []
 
 
-@pytest.mark.parametrize("view", ["text", "overview", "matrix"])
+@pytest.mark.parametrize("view", VIEWS)
 def test_no_serious_violation_in_the_dark(same, view):
     same.set(view=view, what="difference", theme="dark", call=0)
     assert violations(same.page, "color-contrast") == []

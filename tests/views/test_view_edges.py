@@ -1,12 +1,16 @@
 """Texts that attack, narrow screens, rows that see nothing, and the size of it all."""
 
+import re
+
 import torch
 
+import regard
 from regard import masks
 from regard.recording import Recording, ScoredCall
 from regard.views.page.page_html import frame_size
 from views import stage
-from views.viewing import VIEWS, open_stage, words_of
+from views.browser import Opened
+from views.viewing import VIEWS, Page, open_stage, words_of
 
 HOSTILE = [
     "</script><img src=x onerror=window.hacked=1>",
@@ -35,6 +39,51 @@ def test_a_hostile_text_is_only_text(browser, tmp_path):
     assert page.page.locator("#regard img, #regard svg").count() == 0
     page.opened.check()
     page.page.context.close()
+
+
+LONG = "x" * 5000
+
+
+def test_a_token_as_long_as_a_page_leaves_room_for_the_others(browser, tmp_path):
+    shown = stage.long(7)
+    shown.recording.tokens = ["a", LONG, "b", "c", "d", LONG, "e"]
+    page = open_stage(browser, tmp_path, shown)
+    for size in ({"width": 1100, "height": 760}, {"width": 390, "height": 780}):
+        page.page.set_viewport_size(size)
+        page.set(view="text", query=5, key=None)
+        caption = page.page.locator(".text-said")
+        assert caption.bounding_box()["height"] < 200
+        assert caption.bounding_box()["y"] + caption.bounding_box()["height"] <= size["height"]
+        page.set(view="heads")
+        assert page.page.locator("th.pinned-token").bounding_box()["width"] < 400
+    page.opened.check()
+    page.page.context.close()
+
+
+def test_two_matrices_above_each_other_on_a_phone_have_room_for_cells(browser, tmp_path):
+    sides = []
+    for _ in range(2):
+        shown = stage.long(7)
+        shown.recording.tokens = [LONG, *HOSTILE[:6]]
+        sides.append(shown.recording)
+    path = regard.page(*sides, path=tmp_path / "two.html", view="matrix")
+    context = browser.new_context(viewport={"width": 390, "height": 780})
+    page = Page(Opened(context.new_page(), path), None)
+    page.set(view="matrix", query=0, key=1, find="img")  # all that takes room above a matrix
+    stages = page.page.locator(".map-stage")
+    assert [stages.nth(side).bounding_box()["height"] > 130 for side in (0, 1)] == [True, True]
+    sizes = [
+        float(size) for size in re.findall(r' (?:width|height)="([^"%]+)"', page.run("regard.exportSvg()"))
+    ]
+    assert min(sizes) >= 0
+    page.page.set_viewport_size({"width": 390, "height": 560})  # too low for both
+    page.set(query=2)
+    sizes = [
+        float(size) for size in re.findall(r' (?:width|height)="([^"%]+)"', page.run("regard.exportSvg()"))
+    ]
+    assert min(sizes) >= 0
+    page.opened.check()
+    context.close()
 
 
 def test_a_narrow_screen_holds_every_view_and_two_fingers_zoom(browser, tmp_path):
@@ -92,4 +141,4 @@ def test_runs_rows_that_see_nothing_and_texts_of_special_tokens_alone(browser, t
 
 
 def test_the_page_stays_small():
-    assert frame_size() < 126_000
+    assert frame_size() < 127_000

@@ -9,7 +9,7 @@ from PIL import Image
 
 import regard
 from heads.synthetic_heads import recording_of
-from views.axe import violations
+from views.axe import RULES, violations
 from views.browser import until
 
 ROWS, COLUMNS, HOSTILE = 2, 3, "</script><b>"
@@ -41,6 +41,12 @@ def shown(page):
     return page.evaluate("() => [...window.regard.app.view.shown.patches]")
 
 
+def percent(share):
+    """As the pages write it."""
+    hundredths = 100 * float(share)
+    return f"{hundredths:.0f}%" if hundredths >= 9.95 else f"{hundredths:.1f}%"
+
+
 def at(page, row, column):
     box = page.locator(".picture-canvas").bounding_box()
     return box["x"] + box["width"] * (column + 0.5) / COLUMNS, box["y"] + box["height"] * (row + 0.5) / ROWS
@@ -50,7 +56,12 @@ def test_it_opens_on_the_picture_and_shades_the_weights(page, seen):
     assert page.locator('[role="tab"][aria-selected="true"]').inner_text().endswith("Picture")
     wanted = seen.picture.fold(seen[0].weights(0, rows=0))[0].flatten()
     assert np.allclose(shown(page), wanted, atol=1e-4)
-    assert f"{100 * float(wanted.sum()):.0f}%" in page.inner_text(".picture-caption")
+    caption = page.inner_text(".picture-caption")
+    assert f"{100 * float(wanted.sum()):.0f}%" in caption
+    # Every weight is in per cent, as in the text.
+    assert caption.endswith(f": {percent(wanted.max())}")
+    beside = [percent(weight) for weight in seen[0].weights(0, rows=0)[0, [0, 7]]]
+    assert page.locator(".picture-token .number").all_inner_texts() == beside
 
 
 def test_pointing_shows_a_patch_and_clicking_pins_it(page, seen):
@@ -107,7 +118,7 @@ def test_a_picture_in_a_text_opens_at_the_first_word_that_sees_it(opened, tmp_pa
     page.wait_for_function("window.regard?.app?.view?.grey")
     assert "what gives" in page.inner_text(".picture-caption")
     values = page.locator(".picture-token .number").all_inner_texts()
-    assert [float(value) > 0 for value in values[:2]] == [True, True]
+    assert [float(value.strip("%")) > 0 for value in values[:2]] == [True, True]
     assert values[2] == "masked"
     page.evaluate("() => window.regard.app.state.set({ query: 5 })")
     assert "the patch at 1, 1 gives" in page.inner_text(".picture-caption")
@@ -150,7 +161,7 @@ def test_rollout_of_every_token(flowing, deep):
         assert np.allclose(shown(flowing), deep.picture.fold(flow[query]).flatten(), atol=1e-4)
     assert flowing.inner_text(".picture-caption").startswith("Rollout: ")
     values = flowing.locator(".picture-token .number").all_inner_texts()
-    assert [float(value) for value in values] == pytest.approx(flow[7, [0, 7]].tolist(), abs=1e-3)
+    assert values == [percent(share) for share in flow[7, [0, 7]]]
 
 
 def test_relevance_of_the_position_that_the_loss_was_read_at(flowing, deep):
@@ -159,7 +170,9 @@ def test_relevance_of_the_position_that_the_loss_was_read_at(flowing, deep):
     assert np.allclose(shown(flowing), deep.picture.fold(wanted).flatten(), rtol=1e-3, atol=1e-6)
     flowing.mouse.move(*at(flowing, 1, 1))  # there is none for this patch, so it stays
     assert np.allclose(shown(flowing), deep.picture.fold(wanted).flatten(), rtol=1e-3, atol=1e-6)
-    assert "Relevance for [CLS]" in flowing.inner_text(".picture-caption")
+    # Relevance has no sum of its own: the share is that of all tokens but [CLS] itself, where it begins as 1.
+    share = percent(wanted[1:7].sum() / wanted[1:].sum())
+    assert f"Relevance for [CLS]: {share} lies on the picture" in flowing.inner_text(".picture-caption")
 
 
 def test_the_mean_of_the_heads(flowing, deep):
@@ -186,6 +199,9 @@ def test_nobody_is_kept_out(flowing):
     for group in ("head", "rollout"):
         flowing.evaluate("(group) => regard.state.set({ group })", group)
         assert violations(flowing) == []
+        flowing.evaluate("() => regard.state.set({ theme: 'dark' })")
+        assert violations(flowing, *RULES["dark"]) == []
+        flowing.evaluate("() => regard.state.set({ theme: 'light' })")
     flowing.set_viewport_size({"width": 390, "height": 844})
     until(flowing, "document.documentElement.scrollWidth <= 390")
     assert violations(flowing) == []

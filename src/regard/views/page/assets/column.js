@@ -115,8 +115,9 @@ export class TokenColumn {
         "aria-pressed": String(index === this.pinned),
         title: this.names[index],
         on: {
-          pointerenter: () => this.on.hover(index),
-          focus: () => this.on.hover(index),
+          // What a finger touches would be written above and move the token away before the tap is complete.
+          pointerenter: (event) => event.pointerType !== "touch" && this.on.hover(index),
+          focus: (event) => event.target.matches(":focus-visible") && this.on.hover(index),
           click: () => this.on.pin(index),
         },
       },

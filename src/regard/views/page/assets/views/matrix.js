@@ -103,7 +103,8 @@ export class MatrixView extends TiledView {
     this.minimap.root.hidden = !long;
     const right = Math.max(this.space.top * 0.6, long ? MINIMAP_SIDE + 24 : 0);
     this.legend = captionPlan(this.look.call, left, width);
-    const area = { left, top, width: width - left - right, height: height - top - this.legend.height };
+    const room = { width: width - left - right, height: height - top - this.legend.height };
+    const area = { left, top, width: Math.max(1, room.width), height: Math.max(1, room.height) };
     this.viewport = new Viewport(rows.count, columns.count, area, this.app.state.now.zoom);
     this.minimap.root.style.top = `${top}px`;
     this.tell(this.marked);

@@ -223,9 +223,10 @@ export class PictureView {
 
   /** In words: who attends, how much of it lies on the picture, and where most. */
   say() {
-    const { of, patches, query } = this.shown;
+    const { of, patches, query, values } = this.shown;
     const { call, now } = this.app.state;
-    const sum = patches.reduce((total, value) => total + (Number.isNaN(value) ? 0 : value), 0);
+    // Weights and rollout sum to 1, relevance to anything.
+    const sum = sumOf(patches) / (of === "relevance" ? sumOf(values) || 1 : 1);
     const [, columns] = this.picture.grid;
     const placeOf = (patch) => `${Math.floor(patch / columns)}, ${patch % columns}`;
     const own = this.picture.tokens.indexOf(query);
@@ -245,9 +246,12 @@ export class PictureView {
     this.canvas.setAttribute("aria-label", said);
   }
 
+  /** As in the text: weights and rollout are shares, other quantities are not. */
   numberText(value) {
     const { of } = this.shown;
-    return of === "head" || of === "mean" ? quantityText(value, this.app.state.now.what) : valueText(value);
+    const { what } = this.app.state.now;
+    if (of === "relevance") return valueText(value);
+    return of === "rollout" || what === "weight" ? shareText(value) : quantityText(value, what);
   }
 
   listOthers() {
@@ -321,6 +325,11 @@ export class PictureView {
       limit: this.pictureSize().width,
     });
   }
+}
+
+/** The sum of the numbers, without those that are missing. */
+function sumOf(values) {
+  return values.reduce((total, value) => total + (Number.isNaN(value) ? 0 : value), 0);
 }
 
 /** Where a row of a table is in its numbers. */
