@@ -33,7 +33,7 @@ It is made to be inspected: its attention is what regard shows.
 [www.manythings.org/anki](https://www.manythings.org/anki/) (`cmn.txt`), licence CC BY 2.0 FR; the
 attribution of every pair is on its line of that file. The sentences are not part of this package.
 Traditional script was folded to simplified.
-{_written(scores)}{_dictionary(scores)}{_trained_encoder(recipe)}
+{_written(scores)}{_joined(recipe)}{_dictionary(scores)}{_trained_encoder(recipe)}
 ## Training
 
 `{_command(recipe, scores)}`: {scores["steps"]:,} steps in {scores["minutes"]:.0f} minutes
@@ -90,6 +90,16 @@ def _written(scores: dict[str, Any]) -> str:
 English word that the sentences of Tatoeba hardly have, and some about each of a hundred subjects of
 everyday life. Whoever wrote them had seen neither the sentences below nor any translation of this model, and
 no pair was added for a mistake of it. Pairs too similar to sentences that measure the model were removed.
+"""
+
+
+def _joined(recipe: Recipe) -> str:
+    if not recipe.joined:
+        return ""
+    return """
+In the last part of the training, short statements of these sentences were also joined by conjunctions
+(*because*, *so*, *but*, *if*, *although*, *when*), at random and on both sides. This was added because the
+model exchanged cause and effect in a sentence that is often used to test translators.
 """
 
 

@@ -1,4 +1,4 @@
-"""Chinese as it is printed on the mainland: simplified characters and full-width punctuation.
+"""Chinese as printed on the mainland: simplified characters and full-width punctuation.
 
 Half of the pairs of Tatoeba are in traditional characters, and some have the punctuation of an English
 keyboard. A model that is trained on both writes both.

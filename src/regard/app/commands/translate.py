@@ -71,7 +71,7 @@ def translate(texts: tuple[str, ...], align: bool, folder: Path | None, num_beam
     translator = load_translator(folder) if folder else embedded()
     warn_of_unknown(translator, lines, lang)
     unread = [part for line in lines for part in split_sentences(line) if not translator.reads(part)]
-    # A line that cannot be read does not cost the others: it comes out as it is, with an error at the end.
+    # A line that cannot be read does not cost the others: it is printed unchanged, with an error at the end.
     whole = [line for line in lines if not any(part in unread for part in split_sentences(line))]
     if not align:
         made = dict(zip(whole, translator.translate_all(whole, num_beams=num_beams), strict=True))
